@@ -261,7 +261,7 @@ pub(crate) struct Check {
 
 /// Writes a short site.toml, with comments, for a folder
 ///
-/// It has the keys that most sites need. An existing site.toml stays. Exit codes: 0 written, 1 can't be written, 2 the file exists
+/// Writes the keys that most sites need. An existing site.toml stays. Exit codes: 0 written, 1 can't be written, 2 the file exists
 /// already, or the folder is missing.
 #[derive(Debug, Args)]
 pub(crate) struct Init {

@@ -28,7 +28,7 @@ pub(crate) struct Stream {
     pub(crate) record: Option<Box<Group>>,
     /// Bytes received of the request's content.
     pub(crate) received: u64,
-    /// Those of them that the client must not send anew yet.
+    /// Those of them for which no window was given back.
     pub(crate) uncredited: usize,
     /// Content that arrived while a guard waits, and whether it is all of it.
     pub(crate) early: Vec<u8>,

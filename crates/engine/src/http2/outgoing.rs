@@ -32,7 +32,7 @@ pub(crate) struct Outgoing {
 }
 
 impl Outgoing {
-    /// `sent` bytes of the content are none of it.
+    /// The first `sent` bytes of `content` aren't to be sent.
     pub(crate) fn new(content: Output, sent: u64, end: Option<End>) -> Self {
         Self { content, sent, end }
     }
@@ -53,27 +53,7 @@ impl Outgoing {
 
     /// Appends the next `len` bytes to an output.
     pub(crate) fn append_to(&mut self, out: &mut Output, len: usize) {
-        let mut left = len;
-        for piece in self.content.pieces(self.sent) {
-            if left == 0 {
-                break;
-            }
-            match piece {
-                Piece::Bytes(bytes) => {
-                    let taken = left.min(bytes.len());
-                    out.bytes_mut().extend_from_slice(&bytes[..taken]);
-                    left -= taken;
-                }
-                Piece::File(slice) => {
-                    let taken = slice.len.min(left as u64);
-                    if taken < slice.len {
-                        slice.file.continues();
-                    }
-                    out.push(Item::File(FileSlice { len: taken, ..slice }));
-                    left -= taken as usize;
-                }
-            }
-        }
+        append_range(out, &self.content, self.sent, len);
         self.sent += len as u64;
         if self.is_empty() {
             self.content.clear(SPARE_BUFFER_BYTES_MAX);
@@ -84,6 +64,29 @@ impl Outgoing {
     /// Returns its memory, in bytes.
     pub(crate) fn held_bytes(&self) -> usize {
         self.content.capacity() + self.end.as_ref().map_or(0, End::held_bytes)
+    }
+}
+
+/// Appends `len` bytes of content from `offset` on to an output: memory is copied, files are sent by range.
+pub(crate) fn append_range(out: &mut Output, content: &Output, offset: u64, len: usize) {
+    let mut left = len;
+    for piece in content.pieces(offset) {
+        match piece {
+            _ if left == 0 => break,
+            Piece::Bytes(bytes) => {
+                let taken = left.min(bytes.len());
+                out.bytes_mut().extend_from_slice(&bytes[..taken]);
+                left -= taken;
+            }
+            Piece::File(slice) => {
+                let taken = slice.len.min(left as u64);
+                if taken < slice.len {
+                    slice.file.continues();
+                }
+                out.push(Item::File(FileSlice { len: taken, ..slice }));
+                left -= taken as usize;
+            }
+        }
     }
 }
 

@@ -5,10 +5,10 @@ use std::mem;
 
 use shearwater_http1::{ResponseContent, Version};
 use shearwater_http2::ResponseHead;
-use shearwater_io::{Item, Output, Piece};
+use shearwater_io::Output;
 
 use crate::http2::Multiplexed;
-use crate::http2::outgoing::End;
+use crate::http2::outgoing::{End, append_range};
 use crate::limits::{COPIED_BYTES_MAX, MULTIPLEXED_OUTPUT_BYTES_MAX, SPARE_BUFFER_BYTES_MAX};
 use crate::response::draft::ResponseDraft;
 use crate::response::facts::Disposition;
@@ -69,12 +69,7 @@ fn send_content(many: &mut Multiplexed, out: &mut Output, whole: &Output, offset
         return;
     }
     many.connection.data_header(many.current, len as usize, true, out.bytes_mut());
-    for piece in whole.pieces(offset) {
-        match piece {
-            Piece::Bytes(bytes) => out.bytes_mut().extend_from_slice(bytes),
-            Piece::File(slice) => out.push(Item::File(slice)),
-        }
-    }
+    append_range(out, whole, offset, len as usize);
     many.connection.ended(many.current, out.bytes_mut());
     many.content_sent += len;
 }

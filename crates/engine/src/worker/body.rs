@@ -1,17 +1,22 @@
 //! Bodies that aren't passed as one slice with their head, and the response once one is complete.
 
+use std::ops::ControlFlow;
+
 use crate::deferred::calls::Deferral;
 use crate::exchange::body::{BodyBudget, BodyReader, Piece, To};
 use crate::exchange::{Exchange, State};
 use crate::request::guards::{GuardPosition, GuardsPassed};
 use crate::request::refusal::Refusal;
 use crate::request::{DriverView, Request};
+use crate::response::fault::Fault;
 use crate::response::responder::Outcome;
+use crate::server::panics;
+use crate::server::reports::named;
 use crate::service::{BodyPolicy, Service};
 use crate::worker::ledger_events::Source;
 use crate::worker::request_loop::{Step, StepResult, facts};
 use crate::worker::state::WorkerState;
-use shearwater_http1::{BodyDecoder, Framing, HeadParser};
+use shearwater_http1::{BodyDecoder, Framing, Head, HeadParser};
 use shearwater_io::Token;
 
 impl<S: Service> WorkerState<S> {
@@ -20,6 +25,27 @@ impl<S: Service> WorkerState<S> {
         match policy {
             BodyPolicy::Buffer { bytes_max } => self.limits.body_bytes_max.min(*bytes_max),
             BodyPolicy::Discard | BodyPolicy::Call => self.limits.body_bytes_max,
+        }
+    }
+
+    /// Returns what is done with a request's body; breaks if that is too long.
+    pub(crate) fn policy_of(&mut self, head: &Head<'_>) -> ControlFlow<Refusal, BodyPolicy> {
+        let policy = match panics::catch(|| self.service.body_policy(head)) {
+            Ok(policy) => policy,
+            Err(mut panic) => {
+                panic.request = Some(named(head));
+                self.faulty(Fault::Panic(panic));
+                return ControlFlow::Break(Refusal::Panicked);
+            }
+        };
+        match head.framing() {
+            Framing::Length(len) if len > self.body_bytes_max(&policy) => {
+                if matches!(policy, BodyPolicy::Call) {
+                    self.report_body_limit();
+                }
+                ControlFlow::Break(Refusal::BodyTooLarge)
+            }
+            _ => ControlFlow::Continue(policy),
         }
     }
 

@@ -74,12 +74,6 @@ impl<S: Service> WorkerState<S> {
     ) -> Step {
         let Arrived { head, bytes, rest } = arrived;
         let (framing, whole_len) = (head.framing(), arrived.whole_body_len());
-        if let Framing::Length(len) = framing
-            && len > self.limits.body_bytes_max
-        {
-            self.report_body_limit();
-            return self.refuse_as(token, Refusal::BodyTooLarge, Source::Head(head));
-        }
         let owes_continue = waits_for_continue(&head, rest);
         let is_last = self.count_served(token, false);
         let facts = facts(&head, false, is_last);

@@ -26,9 +26,7 @@ impl<S: Service> WorkerState<S> {
         if self.has_begun(token) {
             return self.cut_off(token, refusal);
         }
-        self.counters.requests_refused.add(1);
-        self.counters.count_class(refusal.status());
-        self.count_refusal(refusal);
+        self.count_refused(refusal);
         let is_head = self.is_head_request(token, source);
         self.responder.refuse(refusal.status(), &refusal.sentence(), is_head);
         self.note_response(token, source, refusal.status());
@@ -50,6 +48,7 @@ impl<S: Service> WorkerState<S> {
         match Preface::of(input) {
             Preface::Complete if may_begin => {
                 self.begin_http2(token, false);
+                self.queue(token);
                 Step::new(0, StepResult::Waits)
             }
             Preface::Partial if may_begin => {
@@ -95,8 +94,15 @@ impl<S: Service> WorkerState<S> {
         self.exchange(token).is_some_and(|exchange| exchange.has_begun())
     }
 
+    /// Counts a request that is rejected.
+    pub(crate) fn count_refused(&mut self, refusal: Refusal) {
+        self.counters.requests_refused.add(1);
+        self.counters.count_class(refusal.status());
+        self.count_limit(refusal);
+    }
+
     /// Counts the limit that caused a refusal, and reports it if it is the server's own memory.
-    pub(crate) fn count_refusal(&mut self, refusal: Refusal) {
+    pub(crate) fn count_limit(&mut self, refusal: Refusal) {
         if matches!(refusal, Refusal::BuffersFull) {
             self.count_full_buffers();
         } else if let Some(limit) = refusal.limit(&self.counters) {
@@ -107,7 +113,7 @@ impl<S: Service> WorkerState<S> {
     /// Truncates a response in progress, because its request can't be rejected any more.
     fn cut_off(&mut self, token: Token, refusal: Refusal) -> Step {
         self.cancel(token);
-        self.count_refusal(refusal);
+        self.count_limit(refusal);
         self.note_output(token, Some(Disposition::Truncated));
         self.end_request(token, Disposition::Truncated);
         Step::new(0, StepResult::Refused)

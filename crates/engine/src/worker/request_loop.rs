@@ -18,13 +18,10 @@ use crate::connection::{Flag, Phase};
 use crate::exchange::body::waits_for_continue;
 use crate::limits::{OUTPUT_FILES_MAX, OUTPUT_ITEMS_MAX, REQUESTS_PER_TURN_MAX};
 use crate::request::guards::{GuardPosition, GuardsPassed};
-use crate::request::refusal::Refusal;
 use crate::request::{DriverView, Request};
 use crate::response::facts::{Disposition, RequestFacts};
-use crate::response::fault::Fault;
 use crate::response::responder::{Outcome, Responded};
 use crate::server::counters::Counter;
-use crate::server::reports::named;
 use crate::service::{BodyPolicy, Service};
 use crate::worker::Worker;
 use crate::worker::ledger_events::Source;
@@ -322,21 +319,16 @@ impl<S: Service> WorkerState<S> {
     ) -> ControlFlow<Step, (BodyPolicy, bool)> {
         let Arrived { head, bytes, rest } = arrived;
         let (framing, head_len) = (head.framing(), bytes.len());
-        let policy = match crate::server::panics::catch(|| self.service.body_policy(&head)) {
-            Ok(policy) => policy,
-            Err(mut panic) => {
-                panic.request = Some(named(&head));
-                self.faulty(Fault::Panic(panic));
-                return ControlFlow::Break(self.refuse_as(token, Refusal::Panicked, Source::Head(head)));
+        let policy = match self.policy_of(&head) {
+            ControlFlow::Continue(policy) => policy,
+            ControlFlow::Break(refusal) => {
+                return ControlFlow::Break(self.refuse_as(token, refusal, Source::Head(head)));
             }
         };
         if matches!(policy, BodyPolicy::Call) {
             return ControlFlow::Break(self.begin_reading_handler(token, arrived, passed, driver));
         }
         let step = match (framing, &policy) {
-            (Framing::Length(len), _) if len > self.body_bytes_max(&policy) => {
-                self.refuse_as(token, Refusal::BodyTooLarge, Source::Head(head))
-            }
             // The whole body is in the input: nothing is buffered.
             (Framing::Length(len), BodyPolicy::Discard | BodyPolicy::Buffer { .. })
                 if len <= rest.len() as u64 =>

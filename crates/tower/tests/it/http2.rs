@@ -8,25 +8,21 @@ use std::time::Duration;
 use axum::Router;
 use axum::body::{Body, Bytes};
 use axum::extract::DefaultBodyLimit;
-use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
+use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{any, get, post};
 use futures_util::{StreamExt, stream};
 use h2::Reason;
 use http_body::Frame;
-use http_body_util::{BodyExt, Empty, Full, StreamBody};
+use http_body_util::{BodyExt, StreamBody};
 use tokio::sync::Notify;
 
 use crate::http2_client::{Client, OnHyper, piece, receive, run, send_all};
 use crate::served::{Served, drivers};
+use crate::trailers::{fields, known};
 
 /// More than the windows of a stream and of a connection.
 const LARGE_BYTES: usize = 1 << 20;
-
-fn fields(pairs: &[(&'static str, &'static str)]) -> HeaderMap {
-    let pairs = pairs.iter();
-    pairs.map(|(name, value)| (HeaderName::from_static(name), HeaderValue::from_static(value))).collect()
-}
 
 /// Serves on each driver, or skips over TLS.
 fn each_driver(router: impl Fn() -> Router, test: impl AsyncFn(Client)) {
@@ -49,20 +45,6 @@ fn each_driver_and_hyper(router: impl Fn() -> Router, test: impl AsyncFn(Client)
     let hyper = OnHyper::new(router());
     run(async { test(Client::connect(hyper.address).await).await });
     each_driver(router, test);
-}
-
-/// A body of known length whose trailers are ready with it, or only later.
-fn known(data: &'static str, is_late: bool) -> Body {
-    let trailers = async move {
-        if is_late {
-            tokio::task::yield_now().await;
-        }
-        Some(Ok(fields(&[("x-sum", "1")])))
-    };
-    match data {
-        "" => Body::new(Empty::<Bytes>::new().with_trailers(trailers)),
-        _ => Body::new(Full::new(Bytes::from_static(data.as_bytes())).with_trailers(trailers)),
-    }
 }
 
 /// Sends back content and trailers once both are complete, with the request's `TE`.

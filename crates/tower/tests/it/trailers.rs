@@ -20,12 +20,9 @@ const LARGE: &str = match str::from_utf8(&[b'x'; 0x5000]) {
     Err(_) => "",
 };
 
-fn fields(pairs: &[(&'static str, &'static str)]) -> HeaderMap {
-    let mut map = HeaderMap::new();
-    for (name, value) in pairs {
-        map.append(HeaderName::from_static(name), HeaderValue::from_static(value));
-    }
-    map
+pub(crate) fn fields(pairs: &[(&'static str, &'static str)]) -> HeaderMap {
+    let pairs = pairs.iter();
+    pairs.map(|(name, value)| (HeaderName::from_static(name), HeaderValue::from_static(value))).collect()
 }
 
 /// Returns a body of unknown length: the data if there is any, then the trailers.
@@ -36,7 +33,7 @@ fn streamed(data: Bytes, trailers: HeaderMap) -> Body {
 }
 
 /// Returns a body of known length whose trailers are ready with it, or only later.
-fn known(data: &'static str, is_late: bool) -> Body {
+pub(crate) fn known(data: &'static str, is_late: bool) -> Body {
     let trailers = async move {
         if is_late {
             tokio::task::yield_now().await;

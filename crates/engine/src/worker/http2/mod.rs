@@ -11,7 +11,7 @@ mod respond;
 use std::mem;
 
 use shearwater_http2::{ErrorCode, HeadBuffer, limits::Limits as Http2Limits};
-use shearwater_io::{CloseKind, Driver, Token};
+use shearwater_io::{CloseKind, Driver, Output, Token};
 use shearwater_tasks::TaskId;
 
 use crate::connection::{Flag, Phase};
@@ -47,7 +47,7 @@ impl Http2 {
 }
 
 impl<S: Service> WorkerState<S> {
-    /// Begins HTTP/2 on a connection: its input is processed as soon as its SETTINGS are queued.
+    /// Begins HTTP/2 on a connection, which has its SETTINGS to send.
     pub(crate) fn begin_http2(&mut self, token: Token, is_secured: bool) {
         let limits = Http2Limits {
             head: self.limits.head(),
@@ -68,7 +68,6 @@ impl<S: Service> WorkerState<S> {
         busy.many = Some(many);
         self.busy.put(conn.busy, busy);
         self.counters.http2_connections.add(1);
-        self.queue(token);
     }
 
     /// Moves a connection's state and output into the responder. Returns false if it has none.
@@ -111,7 +110,7 @@ impl<S: Service> WorkerState<S> {
     }
 
     /// Returns the output and the state of the connection that was entered.
-    fn entered(&mut self) -> (&mut shearwater_io::Output, &mut Multiplexed) {
+    fn entered(&mut self) -> (&mut Output, &mut Multiplexed) {
         let many = self.responder.http2.as_mut().expect("a connection was entered");
         (&mut self.responder.out, many)
     }

@@ -16,10 +16,7 @@ use crate::request::guards::{GuardPosition, GuardsPassed};
 use crate::request::refusal::Refusal;
 use crate::request::{DriverView, Request};
 use crate::response::facts::RequestFacts;
-use crate::response::fault::Fault;
 use crate::response::responder::Outcome;
-use crate::server::panics;
-use crate::server::reports::named;
 use crate::service::{BodyPolicy, Service};
 use crate::worker::Worker;
 use crate::worker::request_loop::facts;
@@ -105,10 +102,7 @@ impl<S: Service> WorkerState<S> {
         many.connection.begin_turn(now_ms);
         many.has_input = false;
         let (mut consumed, mut requests) = (0, 0);
-        loop {
-            if consumed == input.len() {
-                break;
-            }
+        while consumed < input.len() {
             if requests >= REQUESTS_PER_TURN_MAX || self.output_bound().is_some() {
                 self.wait_for_turn(token);
                 break;
@@ -247,27 +241,6 @@ impl<S: Service> WorkerState<S> {
                 self.refuse_stream(token, begun.id, refusal, &Received::Head(begun.head));
             }
             ControlFlow::Continue(policy) => self.begin_content(token, begun, passed, &policy, driver),
-        }
-    }
-
-    /// Returns what is done with a request's content; breaks if that is too long.
-    fn policy_of(&mut self, head: &Head<'_>) -> ControlFlow<Refusal, BodyPolicy> {
-        let policy = match panics::catch(|| self.service.body_policy(head)) {
-            Ok(policy) => policy,
-            Err(mut panic) => {
-                panic.request = Some(named(head));
-                self.faulty(Fault::Panic(panic));
-                return ControlFlow::Break(Refusal::Panicked);
-            }
-        };
-        match head.framing() {
-            Framing::Length(len) if len > self.body_bytes_max(&policy) => {
-                if matches!(policy, BodyPolicy::Call) {
-                    self.report_body_limit();
-                }
-                ControlFlow::Break(Refusal::BodyTooLarge)
-            }
-            _ => ControlFlow::Continue(policy),
         }
     }
 

@@ -190,7 +190,7 @@ impl<S: Service> WorkerState<S> {
         let exchange = many.find(id).map(|stream| stream.exchange);
         let Some(exchange) = exchange.and_then(|id| self.exchanges.take(id)) else { return };
         if exchange.has_begun() {
-            self.count_refusal(refusal);
+            self.count_limit(refusal);
             self.end_exchange(exchange);
             return self.reset_stream(token, id, ErrorCode::Cancel, ExchangeEnd::Truncated);
         }
@@ -211,9 +211,7 @@ impl<S: Service> WorkerState<S> {
     ) {
         let (_, many) = self.entered();
         many.current = id;
-        self.counters.requests_refused.add(1);
-        self.counters.count_class(refusal.status());
-        self.count_refusal(refusal);
+        self.count_refused(refusal);
         let is_head = matches!(received, Received::Head(head) if head.method() == Method::Head);
         self.responder.refuse(refusal.status(), &refusal.sentence(), is_head);
         if self.ledger.is_some() {
