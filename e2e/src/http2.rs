@@ -51,7 +51,7 @@ impl Origins {
 
     /// Connects in clear.
     pub(crate) fn connect_in_clear(self) -> Result<Http2Client<Stream>, Error> {
-        Http2Client::new(Stream::from(connect(self.clear)?))
+        Http2Client::in_clear(Stream::from(connect(self.clear)?))
     }
 
     /// Connects by TLS. Clients with the same `tls` resume sessions.

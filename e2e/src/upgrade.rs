@@ -135,7 +135,7 @@ impl<'a> Upgraded<'a> {
     fn connect_by_http2(&self) -> Result<Http2Client<TcpStream>> {
         let stream = TcpStream::connect(self.first.address())?;
         stream.set_read_timeout(Some(TIMEOUT))?;
-        Ok(Http2Client::new(stream)?)
+        Ok(Http2Client::in_clear(stream)?)
     }
 
     /// Requests the page by HTTP/2, of the process that has just begun to serve, and again after the old one has ended.

@@ -18,14 +18,23 @@ pub struct Http2Client<S> {
 }
 
 impl<S: Read + Write> Http2Client<S> {
-    /// Sends the preface and empty SETTINGS.
+    /// Sends the preface and empty SETTINGS. Requests are for `https`.
     pub fn new(stream: S) -> Result<Self, Error> {
         Self::with_settings(stream, &[])
     }
 
+    /// As [`new`](Self::new), with requests for `http`.
+    pub fn in_clear(stream: S) -> Result<Self, Error> {
+        Self::with_session(stream, Session::new(&[]).in_clear())
+    }
+
     /// Sends the preface and these SETTINGS.
     pub fn with_settings(stream: S, settings: &[(u16, u32)]) -> Result<Self, Error> {
-        let mut client = Self { stream, session: Session::new(settings) };
+        Self::with_session(stream, Session::new(settings))
+    }
+
+    fn with_session(stream: S, session: Session) -> Result<Self, Error> {
+        let mut client = Self { stream, session };
         client.flush()?;
         Ok(client)
     }

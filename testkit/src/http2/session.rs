@@ -20,6 +20,7 @@ const PAYLOAD_BYTES_MAX: usize = 16_384;
 /// Send [`take_output`](Self::take_output), pass what arrives to [`receive`](Self::receive), then ask for responses.
 #[derive(Debug)]
 pub struct Session {
+    scheme: &'static str,
     decoder: Decoder,
     input: Vec<u8>,
     output: Vec<u8>,
@@ -50,6 +51,7 @@ impl Session {
         };
         let payload_max = of(frame::MAX_FRAME_SIZE, PAYLOAD_BYTES_MAX as u32) as usize;
         Self {
+            scheme: "https",
             decoder: Decoder::new(of(frame::HEADER_TABLE_SIZE, TABLE_BYTES as u32) as usize),
             input: Vec::new(),
             output: [PREFACE, &Frame::settings(settings).encode()].concat(),
@@ -65,6 +67,11 @@ impl Session {
             is_over: false,
             pings: Vec::new(),
         }
+    }
+
+    /// Sends requests for `http`, as on a connection in clear.
+    pub fn in_clear(self) -> Self {
+        Self { scheme: "http", ..self }
     }
 
     /// Leaves WINDOW_UPDATE to [`grant`](Self::grant).
@@ -130,9 +137,9 @@ impl Session {
         self.push(&frame);
     }
 
-    /// Queues a whole request for `https` and `localhost`; returns its stream. Lower-case `fields`, whose `host` is the authority.
+    /// Queues a whole request to `localhost`, for `https` unless in clear; returns its stream. Lower-case `fields`, whose `host` is the authority.
     pub fn send(&mut self, method: &str, target: &str, fields: &[(&str, &str)], body: &[u8]) -> u32 {
-        let head = super::request_fields("https", method, target, fields);
+        let head = super::request_fields(self.scheme, method, target, fields);
         if body.is_empty() {
             return self.begin_whole(&head);
         }
