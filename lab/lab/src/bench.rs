@@ -12,7 +12,7 @@ use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
 use testkit::Response;
 
-use crate::client::{ClientTls, ExpectedResponse, Handshakes, Load, LoadCounts, Pacing};
+use crate::client::{ClientTls, ExpectedResponse, Handshakes, Load, LoadCounts, Pacing, TextStream};
 use crate::file_set::FileContent;
 use crate::folder::RunFolder;
 use crate::process::{self, CLIENT_CORE, ServerProcess, on_core};
@@ -239,8 +239,13 @@ impl ServerSetup<'_> {
 
     /// Sends one request, whose response must be right to the byte; of a null server only the length is known.
     pub(crate) fn probe(&self) -> Result<Response, String> {
-        let response =
-            exchange(self.address, self.scenario.tls(), self.scenario.request().as_bytes(), "GET")?;
+        let response = exchange(
+            self.address,
+            self.scenario.tls(),
+            self.scenario.is_http2(),
+            self.scenario.request().as_bytes(),
+            "GET",
+        )?;
         let (null_bytes, body) = (self.null_bytes, self.scenario.body());
         match (response.status(), length(&response)) {
             (200, bytes) if self.spec.is_null() && bytes == null_bytes => Ok(response),
@@ -300,15 +305,19 @@ pub(crate) fn run_client(client: &Command) -> Result<LoadCounts, String> {
 pub(crate) fn exchange(
     address: SocketAddr,
     tls: Option<Handshakes>,
+    is_http2: bool,
     request: &[u8],
     method: &str,
 ) -> Result<Response, String> {
     let received = match tls {
         None => testkit::Client::connect(address).and_then(|client| exchange_on(client, request, method)),
-        Some(handshakes) => ClientTls::new(handshakes)
+        Some(handshakes) => ClientTls::new(handshakes, is_http2)
             .and_then(|tls| tls.connect(address))
             .map_err(testkit::Error::from)
-            .and_then(|client| exchange_on(client, request, method)),
+            .and_then(|stream| match is_http2 {
+                true => exchange_on(testkit::Client::new(TextStream::new(stream)), request, method),
+                false => exchange_on(testkit::Client::new(stream), request, method),
+            }),
     };
     received.map_err(|error| format!("{address}: {error}"))
 }

@@ -116,7 +116,8 @@ fn ready_counts(setup: &ServerSetup<'_>) -> Result<Option<(f64, f64)>, String> {
     if setup.scenario.ready_min.is_none() {
         return Ok(None);
     }
-    let text = exchange(setup.address, None, b"GET /counts HTTP/1.1\r\nHost: lab\r\n\r\n", "GET")?.text();
+    let text =
+        exchange(setup.address, None, false, b"GET /counts HTTP/1.1\r\nHost: lab\r\n\r\n", "GET")?.text();
     parse_ready(&text).map(Some).ok_or_else(|| format!("/counts: {text:?}"))
 }
 

@@ -5,13 +5,15 @@ use serde::{Deserialize, Serialize};
 
 use crate::bench::{MeasuredRound, RunSettings, ServerSetup};
 use crate::scenario::Scenario;
-use crate::{block, downloads, trials};
+use crate::{block, downloads, h2load, trials};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ValueEnum)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Experiment {
     /// CPU time of the server under a load
     Load,
+    /// CPU time of the server under the same load by h2load
+    H2load,
     /// System calls under a load, counted by perf
     SystemCalls,
     /// User instructions per request, counted by valgrind (epoll only); they repeat on every machine
@@ -54,6 +56,7 @@ impl Experiment {
                 ("RSS MiB", "rss_mib"),
                 ("bytes a response", "response_bytes"),
             ],
+            Self::H2load => &[("µs CPU a response, client h2load", "cpu_us")],
             Self::SystemCalls => &[("system calls a response", "system_calls")],
             Self::Instructions => {
                 &[("instructions a request", "instructions"), ("calls of malloc a request", "malloc_calls")]
@@ -81,7 +84,7 @@ impl Experiment {
     /// Returns the rounds that should count.
     pub(crate) fn rounds(self, settings: RunSettings) -> u32 {
         match self {
-            Self::Load => settings.blocks,
+            Self::Load | Self::H2load => settings.blocks,
             Self::SystemCalls => settings.syscall_rounds,
             Self::Downloads => 8,
             Self::FreshMemory | Self::IdleConnections | Self::Start => 3,
@@ -94,7 +97,7 @@ impl Experiment {
     pub(crate) fn round_s(self, scenario: &Scenario, settings: RunSettings) -> f64 {
         let warm_up_s = scenario.warm_up_ms() as f64 / 1e3;
         match self {
-            Self::Load => f64::from(settings.seconds) + warm_up_s + 0.3,
+            Self::Load | Self::H2load => f64::from(settings.seconds) + warm_up_s + 0.3,
             Self::FreshMemory | Self::Start => 1.0,
             Self::SystemCalls => 1.7 + warm_up_s,
             Self::Downloads => 2.0,
@@ -113,6 +116,7 @@ impl Experiment {
     pub(crate) fn run(self, setup: &ServerSetup<'_>) -> MeasuredRound {
         match self {
             Self::Load => block::run(setup).unwrap_or_else(|reason| Err(reason).into()),
+            Self::H2load => h2load::run(setup).into(),
             Self::SystemCalls => block::count_system_calls(setup).into(),
             Self::Instructions => trials::count_instructions(setup).into(),
             Self::FreshMemory => trials::fresh_memory(setup).into(),

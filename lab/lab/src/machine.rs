@@ -11,11 +11,12 @@ use crate::programs::{lookup, root};
 use crate::server;
 
 /// Programs of the system: name, purpose, installation, and true if nothing can be compared without it.
-const TOOLS: [(&str, &str, &str, bool); 4] = [
+const TOOLS: [(&str, &str, &str, bool); 5] = [
     ("taskset", "server and client on cores of their own", "apt-get install util-linux", true),
     ("setpriv", "programs that end with the lab", "apt-get install util-linux", true),
     ("perf", "system calls", "apt-get install linux-perf; kernel.perf_event_paranoid = -1, or root", false),
     ("valgrind", "instructions", "apt-get install valgrind", false),
+    ("h2load", "a second client", "apt-get install nghttp2-client", false),
 ];
 
 pub(crate) const MISSING: &str = "MISSING";

@@ -15,6 +15,7 @@ mod file_set;
 mod folder;
 mod format;
 mod gate;
+mod h2load;
 mod load;
 mod machine;
 mod namespace;

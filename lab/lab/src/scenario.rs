@@ -48,13 +48,14 @@ pub(crate) enum ResponseSource {
     Json,
     File,
     TlsFile,
+    Http2File,
     Kinds,
     Routes,
 }
 
 impl ResponseSource {
     pub(crate) fn is_file(self) -> bool {
-        matches!(self, Self::File | Self::TlsFile)
+        matches!(self, Self::File | Self::TlsFile | Self::Http2File)
     }
 }
 
@@ -83,6 +84,7 @@ pub(crate) struct Scenario {
     pub(crate) latencies: bool,
     pub(crate) ready_min: Option<f64>,
     pub(crate) congestion_control: Option<String>,
+    pub(crate) beside: Option<String>,
 }
 
 pub(crate) fn all() -> &'static [Scenario] {
@@ -111,7 +113,12 @@ impl Scenario {
     /// Returns the handshakes of its connections, if they are encrypted.
     pub(crate) fn tls(&self) -> Option<Handshakes> {
         let handshakes = if self.resumes { Handshakes::Resumed } else { Handshakes::Full };
-        (self.source == ResponseSource::TlsFile).then_some(handshakes)
+        matches!(self.source, ResponseSource::TlsFile | ResponseSource::Http2File).then_some(handshakes)
+    }
+
+    /// Returns true if its requests are streams of HTTP/2.
+    pub(crate) fn is_http2(&self) -> bool {
+        self.source == ResponseSource::Http2File
     }
 
     pub(crate) fn warm_up_ms(&self) -> u64 {
@@ -137,11 +144,9 @@ impl Scenario {
 
     /// Returns the expected body: every server must send just this. Null servers have a filler of their own.
     pub(crate) fn body(&self) -> Vec<u8> {
-        match self.source {
-            ResponseSource::File | ResponseSource::TlsFile => {
-                self.file_set().map_or_else(|| file_bytes(self.file_bytes), |set| set.content(0).whole())
-            }
-            _ => self.body.clone().into_bytes(),
+        match self.source.is_file() {
+            true => self.file_set().map_or_else(|| file_bytes(self.file_bytes), |set| set.content(0).whole()),
+            false => self.body.clone().into_bytes(),
         }
     }
 
@@ -164,6 +169,8 @@ impl Scenario {
         Load {
             address,
             tls: self.tls(),
+            http2: self.is_http2(),
+            beside: self.beside.clone(),
             millis,
             responses_max: None,
             connections: self.connections,
@@ -206,6 +213,8 @@ mod tests {
             assert_eq!(scenario.source.is_file(), scenario.file_bytes > 0, "{name}");
             let targets: BTreeSet<String> = scenario.targets().collect();
             assert_eq!(targets.len(), if scenario.path.contains("NN") { 64 } else { 1 }, "{name}");
+            assert!(!(scenario.is_http2() && (scenario.resumes || scenario.post)), "{name} can't be sent");
+            assert!(scenario.beside.is_none() || scenario.is_http2(), "{name} has no streams");
             let ends = scenario.requests_per_connection;
             assert!(ends == 0 || ends % scenario.depth == 0, "{name} ends within a batch");
             let length = *lengths.entry(&scenario.path).or_insert(scenario.body().len());

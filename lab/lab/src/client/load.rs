@@ -39,6 +39,10 @@ pub(crate) struct Load {
     pub(crate) address: SocketAddr,
     /// Encrypts connections, with such handshakes.
     pub(crate) tls: Option<Handshakes>,
+    /// Sends requests in streams of HTTP/2, by prior knowledge or after ALPN.
+    pub(crate) http2: bool,
+    /// Target that each connection of HTTP/2 downloads all the time in a stream of its own.
+    pub(crate) beside: Option<String>,
     pub(crate) millis: u64,
     /// Ends the run early after so many responses.
     pub(crate) responses_max: Option<u64>,

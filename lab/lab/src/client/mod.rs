@@ -9,6 +9,7 @@ mod connection;
 mod downloads;
 mod generated;
 mod held;
+mod http2;
 mod load;
 mod response;
 mod schedule;
@@ -40,6 +41,8 @@ use held::Holder;
 pub(crate) use held::{
     COUNT, FAILURES_MAX, HeldConnections, HeldCounts, HeldThread, START_ASKING, STOP_ASKING, hold, order,
 };
+use http2::Streams;
+pub(crate) use http2::TextStream;
 pub(crate) use load::{
     Arrivals, CheckedRequest, Latency, Load, LoadCounts, LoadOptions, LoadOutcome, Pacing,
 };
@@ -138,7 +141,7 @@ impl<'a> LoadClient<'a> {
         let histogram = Histogram::new_with_bounds(1, LATENCY_NS_MAX, 3).map_err(Error::other)?;
         let mut client = Self {
             load,
-            tls: load.tls.map(ClientTls::new).transpose()?,
+            tls: load.tls.map(|tls| ClientTls::new(tls, load.http2)).transpose()?,
             held: None,
             observer,
             epoll: epoll::create(epoll::CreateFlags::CLOEXEC)?,
@@ -216,7 +219,8 @@ impl<'a> LoadClient<'a> {
     /// Opens one for requests.
     fn connect_wire(&mut self, data: u64, may_block: bool) -> io::Result<Wire> {
         let socket = self.connect(data, may_block)?;
-        Wire::new(socket, self.tls.as_ref())
+        let streams = self.load.http2.then(|| Streams::new(self.load.beside.as_deref()));
+        Wire::new(socket, self.tls.as_ref(), streams)
     }
 
     /// Requests come first: what this thread adds to a latency is one receive of a download.

@@ -1,4 +1,4 @@
-//! A connection's bytes: as they are, or by TLS 1.3.
+//! A connection's bytes: as they are, by TLS 1.3, and in streams of HTTP/2.
 //!
 //! The client's TLS is the same for all servers, so that they do equal work: X25519, AES-256-GCM, and certificates with P-256 keys,
 //! whose signatures are verified; the names and issuers of certificates are not.
@@ -26,14 +26,16 @@ use socket2::Socket;
 use testkit::tls::AnyCertificate;
 use testkit::{Client, TIMEOUT};
 
+use super::http2::Streams;
+
 /// The name that the client asks for.
 const SERVER_NAME: &str = "lab";
 /// Tickets that a client keeps; further ones are dropped.
 const TICKETS_MAX: usize = 1_024;
 const LOCK: &str = "no panic while it is held";
 
-/// A blocking client by TLS.
-pub(crate) type TlsClient = Client<StreamOwned<ClientConnection, TcpStream>>;
+/// A blocking stream by TLS.
+pub(crate) type TlsStream = StreamOwned<ClientConnection, TcpStream>;
 
 /// The TLS of a load.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -51,7 +53,7 @@ pub(crate) struct ClientTls {
 }
 
 impl ClientTls {
-    pub(crate) fn new(handshakes: Handshakes) -> io::Result<Self> {
+    pub(crate) fn new(handshakes: Handshakes, is_http2: bool) -> io::Result<Self> {
         let provider = Arc::new(CryptoProvider {
             cipher_suites: vec![cipher_suite::TLS13_AES_256_GCM_SHA384],
             kx_groups: vec![kx_group::X25519],
@@ -65,7 +67,7 @@ impl ClientTls {
             builder.map_err(Error::other)?.dangerous().with_custom_certificate_verifier(Arc::new(verifier));
         let tickets = Arc::new(Tickets::default());
         let mut config = builder.with_no_client_auth();
-        config.alpn_protocols = vec![b"http/1.1".to_vec()];
+        config.alpn_protocols = vec![if is_http2 { b"h2".to_vec() } else { b"http/1.1".to_vec() }];
         config.resumption = match handshakes {
             Handshakes::Full => Resumption::disabled(),
             Handshakes::Resumed => Resumption::store(Arc::clone(&tickets) as Arc<dyn ClientSessionStore>),
@@ -78,19 +80,19 @@ impl ClientTls {
         ClientConnection::new(Arc::clone(&self.config), name).map_err(Error::other)
     }
 
-    /// Connects with a blocking client.
-    pub(crate) fn connect(&self, address: SocketAddr) -> io::Result<TlsClient> {
+    /// Connects blocking.
+    pub(crate) fn connect(&self, address: SocketAddr) -> io::Result<TlsStream> {
         let socket = TcpStream::connect_timeout(&address, TIMEOUT)?;
         socket.set_nodelay(true)?;
         socket.set_read_timeout(Some(TIMEOUT))?;
         socket.set_write_timeout(Some(TIMEOUT))?;
-        Ok(Client::new(StreamOwned::new(self.session()?, socket)))
+        Ok(StreamOwned::new(self.session()?, socket))
     }
 
     /// Gets a ticket for each of so many connections, by requests on connections of their own.
     pub(super) fn get_tickets(&self, count: usize, address: SocketAddr, request: &str) -> io::Result<()> {
         for _ in 0..count {
-            let mut client = self.connect(address)?;
+            let mut client = Client::new(self.connect(address)?);
             client.send(request).and_then(|()| client.response()).map_err(Error::other)?;
             if self.tickets.all.lock().expect(LOCK).len() >= count {
                 break;
@@ -136,10 +138,13 @@ impl ClientSessionStore for Tickets {
     }
 }
 
-/// A socket, and the session on it.
+/// A socket, the TLS session on it, and the streams in that.
 pub(super) struct Wire {
     socket: Socket,
     session: Option<Box<WireSession>>,
+    streams: Option<Box<Streams>>,
+    /// Frames that were not taken yet.
+    frames: Vec<u8>,
 }
 
 struct WireSession {
@@ -149,25 +154,50 @@ struct WireSession {
 }
 
 impl Wire {
-    pub(super) fn new(socket: Socket, tls: Option<&ClientTls>) -> io::Result<Self> {
+    pub(super) fn new(socket: Socket, tls: Option<&ClientTls>, streams: Option<Streams>) -> io::Result<Self> {
         let session = tls.map(ClientTls::session).transpose()?;
         let session = session.map(|connection| Box::new(WireSession { connection, is_counted: false }));
-        Ok(Self { socket, session })
+        Ok(Self { socket, session, streams: streams.map(Box::new), frames: Vec::new() })
     }
 
-    /// Sends bytes; returns how many were taken.
+    /// Sends bytes, of HTTP/2 whole requests; returns how many were taken.
     pub(super) fn send(&mut self, bytes: &[u8]) -> Result<usize, Errno> {
+        let Some(streams) = &mut self.streams else { return self.send_bytes(bytes) };
+        streams.request(bytes).map_err(|error| errno(&error))?;
+        self.flush()?;
+        Ok(bytes.len())
+    }
+
+    fn send_bytes(&mut self, bytes: &[u8]) -> Result<usize, Errno> {
         let Some(session) = &mut self.session else {
             return rustix::net::send(&self.socket, bytes, SendFlags::NOSIGNAL);
         };
         let taken = session.connection.writer().write(bytes).map_err(|error| errno(&error))?;
-        self.flush()?;
+        self.flush_sealed()?;
         // The session's own buffer is full.
         if taken == 0 { Err(Errno::AGAIN) } else { Ok(taken) }
     }
 
-    /// Sends sealed bytes that did not fit the socket's buffer earlier.
+    /// Sends bytes that did not fit the socket's buffer earlier.
     pub(super) fn flush(&mut self) -> Result<(), Errno> {
+        self.flush_sealed()?;
+        if let Some(streams) = &mut self.streams {
+            self.frames.append(&mut streams.take_output());
+        }
+        while !self.frames.is_empty() {
+            let frames = std::mem::take(&mut self.frames);
+            let sent = self.send_bytes(&frames);
+            self.frames.extend_from_slice(&frames[*sent.as_ref().unwrap_or(&0)..]);
+            match sent {
+                Err(Errno::AGAIN) => break,
+                sent => drop(sent?),
+            }
+        }
+        Ok(())
+    }
+
+    /// Sends sealed bytes.
+    fn flush_sealed(&mut self) -> Result<(), Errno> {
         let Some(session) = &mut self.session else { return Ok(()) };
         while session.connection.wants_write() {
             match session.connection.write_tls(&mut &self.socket) {
@@ -183,11 +213,18 @@ impl Wire {
     pub(super) fn receive<T>(
         &mut self,
         buffer: &mut [u8],
-        mut take: impl FnMut(&[u8]) -> Option<T>,
+        take: impl FnMut(&[u8]) -> Option<T>,
     ) -> Result<(usize, Option<T>), Errno> {
+        let (streams, mut take) = (&mut self.streams, take);
+        let mut take = |bytes: &[u8]| match streams {
+            None => Ok(take(bytes)),
+            Some(streams) => streams.receive(bytes).map(&mut take).map_err(|error| errno(&error)),
+        };
         let (length, _) = rustix::net::recv(&self.socket, &mut *buffer, RecvFlags::empty())?;
         let Some(session) = &mut self.session else {
-            return Ok((length, take(&buffer[..length])));
+            let outcome = take(&buffer[..length])?;
+            self.flush()?;
+            return Ok((length, outcome));
         };
         let mut sealed = &buffer[..length];
         while !sealed.is_empty() {
@@ -197,14 +234,14 @@ impl Wire {
             }
             let mut reader = session.connection.reader();
             while let Ok(content @ [_, ..]) = io::BufRead::fill_buf(&mut reader) {
-                let (bytes, outcome) = (content.len(), take(content));
+                let (bytes, outcome) = (content.len(), take(content)?);
                 io::BufRead::consume(&mut reader, bytes);
                 if outcome.is_some() {
                     return Ok((length, outcome));
                 }
             }
         }
-        // The end of a handshake, and what waited for it.
+        // The end of a handshake, and what waited for it; updates of windows.
         self.flush()?;
         Ok((length, None))
     }

@@ -182,7 +182,7 @@ impl LoadArgs {
         let request = self.generated().first(self.seed.into());
         let mut failure = String::new();
         for address in addresses(&self.url)? {
-            match exchange(address, None, &request, self.method()) {
+            match exchange(address, None, false, &request, self.method()) {
                 Ok(response) => return Ok((address, self.expected(&response)?)),
                 Err(error) => failure = error,
             }
@@ -224,6 +224,8 @@ impl LoadArgs {
         Load {
             address,
             tls: None,
+            http2: false,
+            beside: None,
             millis: self.total().as_millis() as u64,
             responses_max: None,
             connections: if self.options.stages.is_empty() { self.connections } else { 0 },

@@ -277,7 +277,7 @@ mod tests {
 
     #[test]
     fn every_suite_can_be_read_and_names_known_servers() {
-        assert_eq!(names(), ["S0", "S1", "S2", "S3", "S4", "ladder", "mix", "techempower", "tls"]);
+        assert_eq!(names(), ["S0", "S1", "S2", "S3", "S4", "http2", "ladder", "mix", "techempower", "tls"]);
         for name in names() {
             let suite = Suite::load(&name, &SuiteArgs::default()).unwrap_or_else(|error| panic!("{error}"));
             for step in &suite.steps {
