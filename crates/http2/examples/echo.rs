@@ -79,7 +79,7 @@ fn receive(
             StreamEvent::More => return consumed,
             StreamEvent::Request { stream, ends } => {
                 let lines: &[u8] = b"Server: shearwater\r\nContent-Type: text/plain\r\n";
-                let response = ResponseHead { status: 200, lines: &[lines], ..ResponseHead::default() };
+                let response = ResponseHead { status: 200, lines, ..ResponseHead::default() };
                 connection.respond(stream, &response, false, out);
                 let content = if ends { GREETING.to_vec() } else { Vec::new() };
                 responses.insert(stream, (content, 0, ends));

@@ -20,7 +20,7 @@
 //! let step = connection.receive(&input, &mut head, &mut out)?;
 //! let StreamEvent::Request { stream, ends: true } = step.event else { panic!("a request") };
 //! assert_eq!((head.head().path(), head.head().host()), ("/", "a"));
-//! let response = ResponseHead { status: 200, lines: &[b"Content-Type: text/plain\r\n"], ..ResponseHead::default() };
+//! let response = ResponseHead { status: 200, lines: b"Content-Type: text/plain\r\n", ..ResponseHead::default() };
 //! assert!(connection.respond(stream, &response, false, &mut out));
 //! assert!(connection.data(stream, b"hello", true, &mut out));
 //! assert_eq!((step.consumed, connection.open_streams()), (input.len(), 0));

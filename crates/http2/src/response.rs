@@ -12,9 +12,10 @@ const NAME_BYTES_USUAL: usize = 64;
 pub struct ResponseHead<'a> {
     /// Status, 100 to 599 (RFC 9110 15).
     pub status: u16,
-    /// Fields as lines of [`encode::field`](shearwater_http1::encode::field), in pieces. Fields of connections
-    /// are dropped (RFC 9113 8.2.2).
-    pub lines: &'a [&'a [u8]],
+    /// Lines that most responses of a connection begin with. Fields of connections are dropped (RFC 9113 8.2.2).
+    pub repeated: &'a [u8],
+    /// Further fields as lines of [`encode::field`](shearwater_http1::encode::field), likewise.
+    pub lines: &'a [u8],
     /// Further fields, encoded before.
     pub encoded: &'a [u8],
     /// Length of the content in bytes, if it is announced.
@@ -26,9 +27,10 @@ impl ResponseHead<'_> {
     pub(crate) fn append(&self, out: &mut Vec<u8>, encoder: &mut Encoder) {
         encoder.begin(out);
         Encoder::append_status(out, self.status);
-        for lines in self.lines {
-            each_field(lines, |name, value| encoder.append(out, name, value));
-        }
+        encoder.append_repeated(out, self.repeated, |encoder, out| {
+            each_field(self.repeated, |name, value| encoder.append(out, name, value));
+        });
+        each_field(self.lines, |name, value| encoder.append(out, name, value));
         out.extend_from_slice(self.encoded);
         if let Some(length) = self.length {
             Encoder::append_length(out, length);
@@ -89,7 +91,8 @@ mod tests {
         let line = format!("{long}: 1\r\n");
         let head = ResponseHead {
             status: 206,
-            lines: &[b"Server: a b\r\nConnection: close\r\nVary:\r\n", line.as_bytes()],
+            repeated: b"Server: a b\r\nConnection: close\r\nVary:\r\n",
+            lines: line.as_bytes(),
             encoded: &encode_lines(b"ETag: \"x\"\r\nUpgrade: h2c\r\nSet-Cookie: a=b\r\n"),
             length: Some(12),
         };

@@ -34,7 +34,7 @@ fn round(server: &mut Connection, head: &mut HeadBuffer, input: &[u8], out: &mut
             StreamEvent::More => break,
             StreamEvent::Data { stream, content, ends: true } => {
                 server.consumed(stream, content.len(), out);
-                let lines: &[&[u8]] = &[b"Server: a\r\nContent-Type: text/plain\r\nETag: \"1\"\r\n"];
+                let lines: &[u8] = b"Server: a\r\nContent-Type: text/plain\r\nETag: \"1\"\r\n";
                 let response =
                     ResponseHead { status: 200, lines, length: Some(5), ..ResponseHead::default() };
                 assert!(server.respond(stream, &response, false, out));

@@ -53,6 +53,15 @@ impl Preamble {
         out.extend_from_slice(&self.usual[USUAL_BYTES - DATE_LINE.len()..]);
     }
 
+    /// Splits the fields of a response into those of the usual preamble, if they begin with them, and the others.
+    #[inline]
+    pub(crate) fn split_fields<'a>(&self, fields: &'a [u8]) -> (&'a [u8], &'a [u8]) {
+        match fields.starts_with(&self.usual[USUAL_STATUS_LINE.len()..]) {
+            true => fields.split_at(USUAL_BYTES - USUAL_STATUS_LINE.len()),
+            false => (&[], fields),
+        }
+    }
+
     fn format(&mut self) {
         let date = HttpDate::from(UNIX_EPOCH + Duration::from_secs(self.unix_seconds));
         let (status_line, fields) = self.usual.split_at_mut(USUAL_STATUS_LINE.len());

@@ -39,10 +39,10 @@ pub(crate) fn response(
     };
     let head = &whole.bytes()[..encoded.head_bytes];
     let status_line_len = head.iter().position(|&byte| byte == b'\n').map_or(0, |at| at + 1);
-    let lines = &[&head[status_line_len..]];
+    let (repeated, lines) = preamble.split_fields(&head[status_line_len..]);
     let len = whole.len() - encoded.head_bytes as u64;
     let before = out.len();
-    let response = ResponseHead { status, lines, encoded: block, ..ResponseHead::default() };
+    let response = ResponseHead { status, repeated, lines, encoded: block, ..ResponseHead::default() };
     let is_open = many.connection.respond(id, &response, len == 0 && !is_streamed, out.bytes_mut());
     let mut head_bytes = (out.len() - before) as usize;
     // That of a stream that was closed meanwhile is dropped.

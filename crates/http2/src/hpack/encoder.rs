@@ -49,18 +49,32 @@ pub(crate) struct Encoder {
     peer_bytes_max: usize,
     /// Smallest bound since the last block, if it has changed (RFC 7541 4.2).
     least_since_block: Option<usize>,
+    /// Fields that the table has had whole, and what encodes them while it doesn't change.
+    repeated: Repeated,
+}
+
+/// Lines of fields, and their encoding by references into the table. Empty if there are none.
+#[derive(Debug, Default)]
+struct Repeated {
+    lines: Vec<u8>,
+    block: Vec<u8>,
 }
 
 impl Encoder {
     /// Creates an encoder for a peer that has sent no SETTINGS yet.
     pub(crate) fn new() -> Self {
         let table = DynamicTable::new();
-        Self { peer_bytes_max: table.size_max(), table, least_since_block: None }
+        Self {
+            peer_bytes_max: table.size_max(),
+            table,
+            least_since_block: None,
+            repeated: Repeated::default(),
+        }
     }
 
     /// Returns its allocated memory in bytes.
     pub(crate) fn held_bytes(&self) -> usize {
-        self.table.held_bytes()
+        self.table.held_bytes() + self.repeated.lines.capacity() + self.repeated.block.capacity()
     }
 
     /// Follows the peer's setting, in bytes. The next block reports it.
@@ -69,6 +83,7 @@ impl Encoder {
             self.least_since_block =
                 Some(self.least_since_block.map_or(bytes_max, |least| least.min(bytes_max)));
             self.peer_bytes_max = bytes_max;
+            self.repeated.lines.clear();
             self.table.set_size_max(bytes_max);
         }
     }
@@ -80,6 +95,7 @@ impl Encoder {
             self.table.trim();
             self.table.set_size_max(self.peer_bytes_max);
             self.least_since_block = Some(0);
+            self.repeated = Repeated::default();
         }
     }
 
@@ -103,8 +119,32 @@ impl Encoder {
             None => {
                 append_literal(out, WITH_INDEXING, 6, name, value);
                 self.table.insert(name, value);
+                // Each reference counts from the newest entry.
+                self.repeated.lines.clear();
             }
         }
+    }
+
+    /// Appends lines that most responses of a second begin with, by `append_each`, which is spared if the table still has them.
+    pub(crate) fn append_repeated(
+        &mut self,
+        out: &mut Vec<u8>,
+        lines: &[u8],
+        append_each: impl FnOnce(&mut Self, &mut Vec<u8>),
+    ) {
+        if lines.is_empty() {
+            return;
+        }
+        if self.repeated.lines == lines {
+            return out.extend_from_slice(&self.repeated.block);
+        }
+        // An insertion meanwhile empties it again.
+        self.repeated.lines.clear();
+        self.repeated.lines.extend_from_slice(lines);
+        let start = out.len();
+        append_each(self, out);
+        self.repeated.block.clear();
+        self.repeated.block.extend_from_slice(&out[start..]);
     }
 
     /// Appends `:status`.
@@ -213,6 +253,36 @@ mod tests {
             assert!(block.starts_with(expected), "{sizes:?}: {block:x?}");
             assert_eq!(read(&mut decoder, &block), [("server".to_owned(), "shearwater".to_owned())]);
         }
+    }
+
+    #[test]
+    fn repeated_lines_are_encoded_anew_only_after_a_change_of_the_table() {
+        let (mut encoder, mut decoder, mut count) = (Encoder::new(), Decoder::new(), 0);
+        let mut respond = |lines: &str, other: &str| {
+            let mut out = Vec::new();
+            encoder.begin(&mut out);
+            encoder.append_repeated(&mut out, lines.as_bytes(), |encoder, out| {
+                count += 1;
+                encoder.append(out, b"date", lines.as_bytes());
+            });
+            encoder.append(&mut out, b"vary", other.as_bytes());
+            let values = read(&mut decoder, &out).into_iter().map(|(_, value)| value);
+            (count, values.collect::<Vec<_>>().join(" "))
+        };
+        // At first both are inserted, so that the date is the second newest from then on.
+        for (lines, other, times) in [
+            ("1", "a", 1),
+            ("1", "a", 2),
+            ("1", "a", 2),
+            ("1", "b", 2),
+            ("1", "b", 3),
+            ("", "b", 3),
+            ("2", "b", 4),
+        ] {
+            assert_eq!(respond(lines, other), (times, format!("{lines} {other}").trim_start().to_owned()));
+        }
+        assert_eq!(respond("2", "b").0, 5);
+        assert_eq!(respond("2", "b"), (5, "2 b".to_owned()));
     }
 
     #[test]

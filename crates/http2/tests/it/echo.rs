@@ -50,7 +50,7 @@ impl EchoServer {
                     let path = head.head().path().to_owned();
                     let line = format!("X-Path: {path}\r\nServer: test\r\n");
                     let response =
-                        ResponseHead { status: 200, lines: &[line.as_bytes()], ..ResponseHead::default() };
+                        ResponseHead { status: 200, lines: line.as_bytes(), ..ResponseHead::default() };
                     assert!(server.respond(stream, &response, false, out));
                     self.echoes.push(Echo { stream, content: Vec::new(), sent: 0, is_complete: ends });
                 }
