@@ -22,6 +22,7 @@
 //! # Ok::<(), shearwater::Error>(())
 //! ```
 
+mod every_cut;
 mod response;
 
 use std::fmt;
@@ -145,12 +146,16 @@ impl Tested {
     /// If the worker never becomes idle.
     pub fn settle(&mut self) {
         for _ in 0..TURNS_MAX {
-            if !self.worker.is_busy() && !self.net.is_ready() && self.net.next_due_ms().is_none() {
+            if self.is_idle() {
                 return;
             }
             self.turn();
         }
         panic!("the worker never becomes idle");
+    }
+
+    fn is_idle(&self) -> bool {
+        !self.worker.is_busy() && !self.net.is_ready() && self.net.next_due_ms().is_none()
     }
 
     /// Settles, and waits for [offloaded](crate::offload()) work that handlers wait for.
@@ -189,15 +194,19 @@ impl Tested {
     /// As [`settle`](Self::settle).
     pub fn pass(&mut self, duration: Duration) {
         self.settle();
-        let waker = self.worker.driver_mut().waker();
         let mut left = duration;
         while !left.is_zero() {
             let step = left.min(STEP);
-            self.net.advance(step.as_millis() as u64);
             left -= step;
-            waker.wake();
+            self.advance(step);
             self.settle();
         }
+    }
+
+    /// Advances the clock, which the worker sees in its next turn.
+    fn advance(&mut self, duration: Duration) {
+        self.net.advance(duration.as_millis() as u64);
+        self.worker.driver_mut().waker().wake();
     }
 
     /// Returns the time of the simulated clock in milliseconds.
@@ -250,6 +259,11 @@ impl Client {
     /// Closes the sending side of the connection.
     pub fn finish(&mut self) {
         self.peer.finish();
+    }
+
+    /// Closes the connection. Later bytes of the server get a reset.
+    pub fn close(&mut self) {
+        self.peer.close();
     }
 
     /// Resets the connection.
