@@ -58,6 +58,15 @@ pub(crate) fn build_all(usual: &str, servers: &[&ServerSpec]) -> Result<OurProgr
     Ok(programs)
 }
 
+/// Builds the one program that a server of ours is, as users build it.
+pub(crate) fn build_one(spec: &ServerSpec) -> Result<OurPrograms, String> {
+    let package = if spec.is_null() { "null-server" } else { "shearwater-cli" };
+    crate::progress(&format!("building {package}"));
+    let folder = build_plain("release", &format!("--package {package} --bin {}", spec.program))?;
+    let usual = "release".to_owned();
+    Ok(OurPrograms { folders: [(usual.clone(), folder)].into(), usual, ..OurPrograms::default() })
+}
+
 /// Builds the programs of ours that are not always built. Each by itself: in one build, features of one would be those of all.
 pub(crate) fn build_extra(
     sources: &Path,

@@ -23,7 +23,7 @@ use crate::file_set::FileContent;
 use crate::folder::RunFolder;
 use crate::namespace;
 use crate::process::{CLIENT_CORE, SERVER_CORE, free_address, output, under};
-use crate::programs::{OurPrograms, build_all, root};
+use crate::programs::{OurPrograms, build_one, root};
 use crate::report::unix_seconds;
 use crate::scenario::{self, Scenario};
 use crate::server::{self, ServerSpec};
@@ -121,7 +121,7 @@ pub(crate) fn run(args: &ConnectionsArgs) -> Result<bool, String> {
     args.check(spec)?;
     // Before the namespace, in which nothing can be downloaded.
     let is_built = args.plan || spec.is_foreign();
-    let programs = if is_built { OurPrograms::default() } else { build_all("release", &[spec])? };
+    let programs = if is_built { OurPrograms::default() } else { build_one(spec)? };
     let has_namespace = enter_namespace(args.count)?;
     let plan = Plan::of(args.count, MachineLimits::read()?)?;
     if args.plan {
