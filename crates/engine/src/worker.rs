@@ -57,10 +57,11 @@ use crate::response::responder::Responder;
 use crate::server::control::Control;
 use crate::server::counters::Counters;
 use crate::server::drain::{Accepting, Lifecycle};
+use crate::server::notice::Notice;
 use crate::server::options::Http2Options;
 use crate::server::panics;
 use crate::server::reload::Registration;
-use crate::server::reports::Reports;
+use crate::server::reports::{Reports, cut};
 use crate::server::watchdog::Heartbeat;
 use crate::service::Service;
 use crate::timers::wheel::Wheel;
@@ -191,7 +192,8 @@ impl<D: Driver, S: Service> Worker<D, S> {
         let registration = setup.control.reloads.register::<S>();
         let now_ms = driver.now_ms();
         let handed_over = HandedOvers::new(driver.waker());
-        let calls = Calls::new(setup.tasks(), setup.limits.head(), driver.waker());
+        let beat = setup.heartbeat.as_ref().map(|heartbeat| heartbeat.beat()).unwrap_or_default();
+        let calls = Calls::new(setup.tasks(), setup.limits.head(), driver.waker(), beat);
         let proxies = Proxies::new(setup.proxies);
         let parser = HeadParser::new(setup.limits.head());
         let ledger = Ledger::new(&setup.listeners, setup.worker, proxies.is_some());
@@ -312,6 +314,9 @@ impl<D: Driver, S: Service> Worker<D, S> {
         self.accept_again();
         self.check_drain();
         self.state.responder.end_turn(self.state.now_ms);
+        if let Some(request) = self.state.calls.blocked_by.take() {
+            self.state.notify(Notice::BlockedBy { worker: self.state.worker, request: cut(request) });
+        }
         // Wake-ups of this turn from any source: after this the worker may sleep.
         self.state.calls.tasks.collect();
         let bytes_sent = if D::SECURES { self.bytes_sent() } else { self.driver.bytes_taken() };

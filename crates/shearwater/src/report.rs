@@ -253,6 +253,7 @@ fn kind(notice: &Notice) -> &'static str {
         Notice::BodyTooLarge { .. } => "body_too_large",
         Notice::BuffersFull { .. } => "buffers_full",
         Notice::WorkerBlocked { .. } => "worker_blocked",
+        Notice::BlockedBy { .. } => "worker_blocked_by",
         Notice::ReloadFailed { .. } => "reload_failed",
         Notice::SuccessorFailed { .. } => "successor_failed",
         Notice::SuccessorUnannounced { .. } => "successor_unannounced",
@@ -276,6 +277,7 @@ fn facts(notice: &Notice) -> Facts<'static> {
         | Notice::Full { worker: number, .. }
         | Notice::AcceptResumed { worker: number }
         | Notice::BodyTooLarge { worker: number, .. }
+        | Notice::BlockedBy { worker: number, .. }
         | Notice::ReloadFailed { worker: number, .. }
         | Notice::CutOff { worker: number, .. }
         | Notice::WorkerEnded { worker: number, .. } => Facts { worker: worker(number), ..none },

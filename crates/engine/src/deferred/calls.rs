@@ -4,6 +4,7 @@ use std::cell::Cell;
 use std::future::Future;
 use std::net::SocketAddr;
 use std::rc::Rc;
+use std::sync::Arc;
 
 use shearwater_http1::HeadLimits;
 use shearwater_io::{Token, Waker};
@@ -17,6 +18,7 @@ use crate::limits::{PEERS_KEPT_MAX, SPARE_BUFFER_BYTES_MAX, SPARE_CALLS_MAX};
 use crate::request::{DriverView, Request};
 use crate::response::draft::ResponseDraft;
 use crate::server::panics;
+use crate::server::watchdog::Beat;
 
 /// A request that was deferred.
 pub(crate) struct Deferred {
@@ -49,10 +51,13 @@ pub(crate) struct Calls {
     spare_drafts: Vec<Box<ResponseDraft>>,
     /// Memory of all exchanges, in bytes.
     held: Rc<Cell<usize>>,
+    beat: Arc<Beat>,
+    /// Method and path of the request whose handler has blocked the worker in this turn.
+    pub(crate) blocked_by: Option<String>,
 }
 
 impl Calls {
-    pub(crate) fn new(options: Options, limits: HeadLimits, waker: Waker) -> Self {
+    pub(crate) fn new(options: Options, limits: HeadLimits, waker: Waker, beat: Arc<Beat>) -> Self {
         Self {
             deferral: None,
             tasks: Tasks::new(options, move || waker.wake()),
@@ -62,6 +67,16 @@ impl Calls {
             spare: Vec::new(),
             spare_drafts: Vec::new(),
             held: Rc::default(),
+            beat,
+            blocked_by: None,
+        }
+    }
+
+    /// Names the request whose handler has run last, if the watchdog has found the worker blocked meanwhile.
+    #[inline]
+    pub(crate) fn name_block(&mut self, name: impl FnOnce() -> String) {
+        if self.beat.is_blocked() {
+            self.blocked_by = self.beat.take_block().then(name);
         }
     }
 
@@ -180,7 +195,7 @@ impl Calls {
 
     #[cfg(test)]
     pub(crate) fn for_tests() -> Self {
-        Self::new(Options::default(), HeadLimits::default(), Waker::new(|| ()))
+        Self::new(Options::default(), HeadLimits::default(), Waker::new(|| ()), Arc::default())
     }
 
     /// Returns the counter of the bytes that calls hold for clients.

@@ -145,6 +145,13 @@ pub enum Notice {
         /// Occurrences since the last report, including this one.
         times: u64,
     },
+    /// The handler of this request was the one of the last [`WorkerBlocked`](Self::WorkerBlocked). Sent once it returns.
+    BlockedBy {
+        /// Number of the worker.
+        worker: usize,
+        /// Method and path.
+        request: String,
+    },
     /// A worker keeps its service, because creating the one of a [reload](crate::Control::reload) has panicked.
     ReloadFailed {
         /// Number of the worker.
@@ -255,6 +262,9 @@ impl fmt::Display for Notice {
                     "worker {worker}: a handler has blocked it for {ms} ms or more; its other clients wait"
                 )?;
                 if *times > 1 { write!(f, " ({times} times since the last report)") } else { Ok(()) }
+            }
+            Self::BlockedBy { worker, request } => {
+                write!(f, "worker {worker}: the handler of {} has blocked it", OneLine(request))
             }
             Self::ReloadFailed { worker, message, place } => {
                 write!(f, "worker {worker} {KEEPS_SERVICE} {}", Panicked(message, place))

@@ -130,7 +130,7 @@ pub(crate) fn named(head: &Head<'_>) -> String {
 }
 
 /// Truncates a text that a client may have made long.
-fn cut(mut text: String) -> String {
+pub(crate) fn cut(mut text: String) -> String {
     if text.len() > REPORT_BYTES_MAX {
         let end = (0..=REPORT_BYTES_MAX).rev().find(|end| text.is_char_boundary(*end)).unwrap_or(0);
         text.truncate(end);

@@ -13,15 +13,30 @@ use crate::server::notice::Notice;
 /// Heartbeat of one worker, updated once a turn.
 #[derive(Debug, Default)]
 #[repr(align(64))]
-struct Beat {
+pub(crate) struct Beat {
     /// Turns begun; even while the worker sleeps, odd while it works.
     turns: AtomicU64,
+    /// Value of `turns` in which the watchdog has found the worker blocked, for the handler that did it to be named; else 0.
+    blocked_in: AtomicU64,
+}
+
+impl Beat {
+    /// Returns true if a block was reported that no handler was named for.
+    #[inline]
+    pub(crate) fn is_blocked(&self) -> bool {
+        self.blocked_in.load(Ordering::Relaxed) != 0
+    }
+
+    /// Takes that report; returns true if it is of the present turn.
+    pub(crate) fn take_block(&self) -> bool {
+        self.blocked_in.swap(0, Ordering::Relaxed) == self.turns.load(Ordering::Relaxed)
+    }
 }
 
 /// Heartbeats of all workers, and the state of the watchdog.
 #[derive(Debug)]
 pub(crate) struct Heartbeats {
-    beats: Box<[Beat]>,
+    beats: Box<[Arc<Beat>]>,
     /// The watchdog sleeps because all workers do: the next active worker wakes it.
     is_watch_asleep: AtomicBool,
 }
@@ -29,7 +44,7 @@ pub(crate) struct Heartbeats {
 impl Heartbeats {
     pub(crate) fn new(workers: usize) -> Arc<Self> {
         Arc::new(Self {
-            beats: (0..workers).map(|_| Beat::default()).collect(),
+            beats: (0..workers).map(|_| Arc::default()).collect(),
             is_watch_asleep: AtomicBool::new(false),
         })
     }
@@ -114,6 +129,11 @@ pub(crate) struct Heartbeat {
 impl Heartbeat {
     pub(crate) fn new(heartbeats: Arc<Heartbeats>, worker: usize, watch: Thread) -> Self {
         Self { heartbeats, worker, watch }
+    }
+
+    /// Returns what the worker shares with the watchdog.
+    pub(crate) fn beat(&self) -> Arc<Beat> {
+        Arc::clone(&self.heartbeats.beats[self.worker])
     }
 
     /// Marks the worker as active. May miss that the watchdog has just fallen asleep; its sleep is bounded.
@@ -220,6 +240,7 @@ impl Watch {
                 let turns = self.heartbeats.turns(worker);
                 if let Some(notice) = self.observed[worker].check(worker, turns, start.elapsed(), every) {
                     self.control.upgrade().map(|control| control.notify(notice));
+                    self.heartbeats.beats[worker].blocked_in.store(turns, Ordering::Relaxed);
                 }
             }
         }
@@ -259,6 +280,7 @@ impl Observed {
 
 #[cfg(test)]
 mod heartbeat_tests {
+    use std::sync::atomic::Ordering::Relaxed;
     use std::time::Duration;
 
     use super::{Heartbeat, Heartbeats, Progress};
@@ -280,6 +302,23 @@ mod heartbeat_tests {
         heartbeat.wake();
         drop(heartbeat);
         assert!(heartbeats.are_all_asleep(), "a worker that has ended counts as asleep");
+    }
+
+    #[test]
+    fn a_block_is_of_the_turn_that_it_was_found_in() {
+        let heartbeats = Heartbeats::new(1);
+        let heartbeat = Heartbeat::new(heartbeats.clone(), 0, std::thread::current());
+        let (beat, found_in) =
+            (heartbeat.beat(), |turns| heartbeats.beats[0].blocked_in.store(turns, Relaxed));
+        heartbeat.wake();
+        assert!(!beat.is_blocked());
+        found_in(heartbeats.turns(0));
+        assert!(beat.is_blocked());
+        assert_eq!([beat.take_block(), beat.is_blocked()], [true, false]);
+        found_in(heartbeats.turns(0));
+        heartbeat.sleep();
+        heartbeat.wake();
+        assert_eq!([beat.take_block(), beat.is_blocked()], [false, false], "the next turn is innocent");
     }
 
     #[test]

@@ -157,7 +157,9 @@ impl<S: Service> WorkerState<S> {
         exchange.is_new = false;
         let Some(task) = exchange.task else { return };
         let tasks = &mut self.calls.tasks;
-        match panics::catch(|| tasks.poll(task)) {
+        let polled = panics::catch(|| tasks.poll(task));
+        self.calls.name_block(|| named(&exchange.shared().head()));
+        match polled {
             Err(mut panic) => {
                 panic.request = Some(named(&exchange.shared().head()));
                 exchange.fault = Some(Box::new(Fault::Panic(panic)));

@@ -300,6 +300,8 @@ fn reports_a_blocked_worker() {
             assert_eq!(client.get(&format!("{kind}/blocks/1000")).text(), "blocked");
             let told = served.told();
             assert!(matches!(told, Notice::WorkerBlocked { worker: 0, times: 1, ms: 20.., .. }), "{told}");
+            let named = format!("worker 0: the handler of GET {kind}/blocks/1000 has blocked it");
+            assert_eq!(served.told().to_string(), named);
             assert_eq!(served.end(), (0, 0));
         }
     }
