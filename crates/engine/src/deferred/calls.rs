@@ -6,7 +6,7 @@ use std::net::SocketAddr;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use shearwater_http1::HeadLimits;
+use shearwater_http1::{Head, HeadLimits};
 use shearwater_io::{Token, Waker};
 use shearwater_tasks::{Options, TaskId, Tasks};
 
@@ -18,6 +18,7 @@ use crate::limits::{PEERS_KEPT_MAX, SPARE_BUFFER_BYTES_MAX, SPARE_CALLS_MAX};
 use crate::request::{DriverView, Request};
 use crate::response::draft::ResponseDraft;
 use crate::server::panics;
+use crate::server::reports::named;
 use crate::server::watchdog::Beat;
 
 /// A request that was deferred.
@@ -72,12 +73,23 @@ impl Calls {
         }
     }
 
-    /// Names the request whose handler has run last, if the watchdog has found the worker blocked meanwhile.
-    #[inline]
-    pub(crate) fn name_block(&mut self, name: impl FnOnce() -> String) {
-        if self.beat.is_blocked() {
-            self.blocked_by = self.beat.take_block().then(name);
+    /// Names the request whose handler has just run, if the watchdog has found the worker blocked meanwhile.
+    #[inline(always)]
+    pub(crate) fn note_block(&mut self, head: &Head<'_>) {
+        if self.is_blocked() {
+            self.name_block(head);
         }
+    }
+
+    /// Returns true if the watchdog has found the worker blocked, and nothing was named for it.
+    #[inline(always)]
+    pub(crate) fn is_blocked(&self) -> bool {
+        self.beat.is_blocked()
+    }
+
+    #[cold]
+    pub(crate) fn name_block(&mut self, head: &Head<'_>) {
+        self.blocked_by = self.beat.take_block().then(|| named(head));
     }
 
     /// Creates a call of a request, which continues `response`, and spawns the future that completes it. `None` if too

@@ -159,7 +159,6 @@ impl Responder {
         facts: RequestFacts,
         calls: &mut Calls,
     ) -> Outcome {
-        calls.name_block(|| named(&request.head()));
         let fault = match caught {
             Err(panic) => Some(self.panicked(panic, named(&request.head()), calls)),
             Ok(()) if calls.deferral.is_some() || self.draft.upgrade.is_some() => {

@@ -165,10 +165,12 @@ impl<S: Service> WorkerState<S> {
         let seen = (body.to == To::Keep || body.bytes == 0).then_some(&*exchange.kept);
         let request = Request::new(head, seen, driver, self.proxies.as_deref(), exchange.token);
         let request = request.at(GuardPosition::late(exchange.passed));
-        match &exchange.service {
+        let outcome = match &exchange.service {
             None => self.responder.call(&self.service, &request, exchange.facts, &mut self.calls),
             Some(old) => self.responder.call_replaced(&**old, &request, exchange.facts, &mut self.calls),
-        }
+        };
+        self.calls.note_block(&head);
+        outcome
     }
 
     /// Calls the handler once the body is complete, and ends the exchange unless its response is deferred.

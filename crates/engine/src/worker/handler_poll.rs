@@ -158,7 +158,9 @@ impl<S: Service> WorkerState<S> {
         let Some(task) = exchange.task else { return };
         let tasks = &mut self.calls.tasks;
         let polled = panics::catch(|| tasks.poll(task));
-        self.calls.name_block(|| named(&exchange.shared().head()));
+        if self.calls.is_blocked() {
+            self.calls.name_block(&exchange.shared().head());
+        }
         match polled {
             Err(mut panic) => {
                 panic.request = Some(named(&exchange.shared().head()));

@@ -368,6 +368,7 @@ impl<S: Service> WorkerState<S> {
         let request = request.at(GuardPosition::late(whole.passed));
         let facts = facts(&head, whole.is_followed, is_last);
         let outcome = self.responder.call(&self.service, &request, facts, &mut self.calls);
+        self.calls.note_block(&head);
         if self.ledger.is_some() {
             self.note_whole(token, head, !whole.leaves_body, outcome.status());
         }

@@ -34,6 +34,7 @@ impl<S: Service> WorkerState<S> {
         let request = Request::new(begun.head, Some(&[]), driver, self.proxies.as_deref(), token);
         let request = request.at(GuardPosition::late(passed));
         let outcome = self.responder.call(&self.service, &request, begun.facts(), &mut self.calls);
+        self.calls.note_block(&begun.head);
         self.conclude_stream(token, begun, outcome, None, driver);
     }
 
