@@ -41,6 +41,15 @@ pub trait Service: 'static {
         true
     }
 
+    /// Returns the protocols that streams of HTTP/2 may be [upgraded](Response::upgrade) to, such as `websocket`
+    /// (RFC 8441): none by default. Asked once for each worker.
+    ///
+    /// Clients learn that there are some when they connect. A request for one of them has the method `CONNECT` and the
+    /// [protocol](Head::protocol); one for another protocol is rejected with `501`.
+    fn protocols(&self) -> Vec<String> {
+        Vec::new()
+    }
+
     /// Responds to a request. An untouched response is an empty `200`.
     fn respond(&self, request: &Request<'_>, response: &mut Response<'_>);
 

@@ -68,7 +68,7 @@ use crate::timers::wheel::Wheel;
 use crate::tunnel::Tunnels;
 use crate::upgrade::HandedOvers;
 use crate::worker::http2::Http2;
-use crate::worker::reload::has_guards;
+use crate::worker::reload::{has_guards, protocols};
 use crate::worker::state::Room;
 use crate::worker::state::Table;
 use crate::worker::state::WorkerState;
@@ -198,13 +198,14 @@ impl<D: Driver, S: Service> Worker<D, S> {
         let parser = HeadParser::new(setup.limits.head());
         let ledger = Ledger::new(&setup.listeners, setup.worker, proxies.is_some());
         let has_guards = has_guards(&service);
+        let http2 = Http2::new(setup.http2, protocols(&service));
         let state = WorkerState {
             service,
             worker: setup.worker,
             limits: setup.limits,
             timeouts: setup.timeouts,
             proxies,
-            http2: Http2::new(setup.http2),
+            http2,
             checks_hosts: false,
             has_guards,
             body_rate_rule: BodyRateRule::new(&setup.limits, &setup.timeouts),
@@ -313,14 +314,14 @@ impl<D: Driver, S: Service> Worker<D, S> {
         self.expire(events);
         self.accept_again();
         self.check_drain();
+        self.close_programs();
         self.state.responder.end_turn(self.state.now_ms);
         if let Some(request) = self.state.calls.blocked_by.take() {
             self.state.notify(Notice::BlockedBy { worker: self.state.worker, request: cut(request) });
         }
         // Wake-ups of this turn from any source: after this the worker may sleep.
         self.state.calls.tasks.collect();
-        let bytes_sent = if D::SECURES { self.bytes_sent() } else { self.driver.bytes_taken() };
-        self.state.counters.bytes_sent.set(bytes_sent);
+        self.state.counters.bytes_sent.set(self.bytes_sent());
         if D::SECURES {
             self.count_secured();
         }
@@ -408,6 +409,7 @@ impl<D: Driver, S: Service> Worker<D, S> {
             || state.calls.tasks.ready() > 0
             || state.busy.pool.is_busy()
             || self.room.left > 0
+            || state.http2.is_busy()
     }
 
     /// Returns the worker's driver.

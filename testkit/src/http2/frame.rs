@@ -36,6 +36,8 @@ pub const HEADER_TABLE_SIZE: u16 = 1;
 pub const INITIAL_WINDOW_SIZE: u16 = 4;
 /// Setting of the largest payload, bytes.
 pub const MAX_FRAME_SIZE: u16 = 5;
+/// Setting: extended CONNECT is served (RFC 8441).
+pub const ENABLE_CONNECT_PROTOCOL: u16 = 8;
 /// Code of resets: the stream is no longer needed.
 pub const CANCEL: u32 = 8;
 

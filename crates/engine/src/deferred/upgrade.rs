@@ -13,6 +13,9 @@ impl Response<'_> {
     /// Upgrades the connection (RFC 9110 section 7.8). Sends a `101` with `Upgrade: protocol` and the fields
     /// set here, then calls `take` with the connection on this worker's thread.
     ///
+    /// Of HTTP/2 it upgrades the stream of an extended CONNECT (RFC 8441), and the response is a `200`: see
+    /// [`Service::protocols`](crate::Service::protocols).
+    ///
     /// Until then the server's timeouts and minimum rates apply. The connection counts for the connection
     /// limits until its [guard](HandedOver::guard) is dropped. If the connection ends before the `101` is
     /// sent, `take` is dropped.
@@ -31,10 +34,17 @@ impl Response<'_> {
 
     fn upgrade_of(&mut self, head: &Head<'_>, protocol: &str, taker: Taker) -> &mut Self {
         self.drop_deferral();
-        let has_content = !matches!(head.framing(), Framing::None | Framing::Length(0));
+        let is_connect = head.protocol().is_some();
+        let has_content = match head.framing() {
+            Framing::None | Framing::Length(0) => false,
+            // What follows is the tunnel's.
+            Framing::Open => !is_connect,
+            Framing::Length(_) | Framing::Chunked => true,
+        };
         let is_offered = head.upgrades().any(|offered| is_same_protocol(protocol.as_bytes(), offered));
         let encoded = match is_offered {
             true if has_content => Err("a handler upgraded with a request that has a body".to_owned()),
+            true if is_connect => Ok(()),
             true => encode_field(&mut self.draft.fields, "Upgrade", protocol.as_bytes()),
             false => Err(format!("a handler upgraded to {protocol:?}, which its request doesn't offer")),
         };

@@ -3,6 +3,7 @@
 //! Most streams have neither: a response that is ready at once and fits the windows is encoded when its request is complete.
 
 pub(crate) mod outgoing;
+pub(crate) mod tunnel;
 
 use std::mem;
 
@@ -12,6 +13,7 @@ use shearwater_io::Output;
 use crate::deferred::shared::Shared;
 use crate::exchange::id::ExchangeId;
 use crate::http2::outgoing::{End, Outgoing};
+use crate::http2::tunnel::StreamTunnel;
 use crate::limits::{MULTIPLEXED_ITEMS_MAX, MULTIPLEXED_OUTPUT_BYTES_MAX};
 use crate::observe::record::Group;
 
@@ -30,9 +32,11 @@ pub(crate) struct Stream {
     pub(crate) received: u64,
     /// Those of them for which no window was given back.
     pub(crate) uncredited: usize,
-    /// Content that arrived while a guard waits, and whether it is all of it.
+    /// Content that arrived while a guard waits, or that the program of a tunnel hasn't taken; and whether it is all of it.
     pub(crate) early: Vec<u8>,
     pub(crate) is_early_whole: bool,
+    /// It was upgraded.
+    pub(crate) tunnel: Option<Box<StreamTunnel>>,
 }
 
 impl Stream {
@@ -48,12 +52,14 @@ impl Stream {
             uncredited: 0,
             early: Vec::new(),
             is_early_whole: false,
+            tunnel: None,
         }
     }
 
-    /// Returns true if it has neither an exchange nor content.
+    /// Returns true if it has neither an exchange nor content, nor a tunnel.
     fn is_spent(&self) -> bool {
-        self.exchange == ExchangeId::NONE && self.outgoing.is_empty() && self.outgoing.end.is_none()
+        let has_content = !self.outgoing.is_empty() || self.outgoing.end.is_some();
+        self.exchange == ExchangeId::NONE && !has_content && self.tunnel.is_none()
     }
 }
 
@@ -63,6 +69,8 @@ pub(crate) enum Filled {
     Partly,
     /// All that was available.
     Drained(ExchangeId),
+    /// All that the program of a tunnel has sent so far.
+    Tunnel(StreamId),
     /// All of a response that is cut off.
     Cut(StreamId),
     /// The response is complete: its record, if there is one.
@@ -82,6 +90,8 @@ pub(crate) struct Multiplexed {
     pub(crate) now_us: u64,
     /// The response that was encoded last is complete.
     pub(crate) is_whole: bool,
+    /// It opens a tunnel.
+    pub(crate) opens_tunnel: bool,
     /// Input waits for the next turn, or for a send in flight.
     pub(crate) has_input: bool,
     /// Records of responses that end in `pending`.
@@ -118,6 +128,7 @@ impl Multiplexed {
             current: StreamId::new(0),
             now_us: 0,
             is_whole: false,
+            opens_tunnel: false,
             has_input: false,
             ended: Group::default(),
             is_unflushed: false,
@@ -174,7 +185,7 @@ impl Multiplexed {
         } else {
             self.partial_since_ms = None;
         }
-        if !self.has_content() {
+        if !self.has_content_due() {
             self.checked_ms = None;
         } else if self.checked_ms.is_none() {
             (self.checked_ms, self.content_sent) = (Some(now_ms), 0);
@@ -272,9 +283,10 @@ impl Multiplexed {
         !self.pending.is_empty() || self.has_content_to_send() || self.has_input || is_over
     }
 
-    /// Returns true if content waits, whatever for.
-    pub(crate) fn has_content(&self) -> bool {
-        self.streams.iter().any(|stream| !stream.outgoing.is_empty())
+    /// Returns true if content waits that the client must take in time. That of a tunnel may wait while its program does.
+    fn has_content_due(&self) -> bool {
+        let may_wait = |stream: &Stream| stream.tunnel.as_ref().is_some_and(|tunnel| !tunnel.is_left);
+        self.streams.iter().any(|stream| !stream.outgoing.is_empty() && !may_wait(stream))
     }
 
     /// Appends content of the most urgent stream that has some, unless the output is full or windows are.
@@ -299,6 +311,12 @@ impl Multiplexed {
         if !stream.outgoing.is_empty() {
             return Some(Filled::Partly);
         }
+        if stream.tunnel.is_some() {
+            if is_last {
+                self.end(id, out);
+            }
+            return Some(Filled::Tunnel(id));
+        }
         if !is_last {
             return Some(Filled::Drained(stream.exchange));
         }
@@ -310,7 +328,13 @@ impl Multiplexed {
 
     /// Ends a response whose content was sent. Returns its record.
     fn end(&mut self, id: StreamId, out: &mut Output) -> Option<Box<Group>> {
-        let End::Complete { trailers } = self.find(id)?.outgoing.end.take()? else { return None };
+        let stream = self.find(id)?;
+        let End::Complete { trailers } = stream.outgoing.end.take()? else { return None };
+        if let Some(tunnel) = &mut stream.tunnel {
+            // The client may still send.
+            tunnel.is_response_ended = true;
+            return None;
+        }
         if trailers.is_empty() {
             self.connection.ended(id, out.bytes_mut());
         } else {

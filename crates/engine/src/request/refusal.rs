@@ -11,6 +11,8 @@ pub(crate) enum Refusal {
     Rejected(ParseError),
     /// `CONNECT`: this is an origin server (RFC 9110 section 9.3.6).
     Connect,
+    /// The service upgrades no stream to the protocol of an extended CONNECT (RFC 8441 section 4).
+    Protocol,
     /// The target's scheme needs another connection (RFC 9110 section 7.4).
     Misdirected,
     /// The host wants other client certificates than the session of the connection.
@@ -67,7 +69,7 @@ impl Refusal {
     pub(crate) fn status(self) -> u16 {
         match self {
             Self::Rejected(reject) => reject.status(),
-            Self::Connect => 501,
+            Self::Connect | Self::Protocol => 501,
             Self::Misdirected | Self::OtherPolicy => 421,
             Self::Expectation => 417,
             Self::BodyTooLarge => 413,
@@ -100,6 +102,7 @@ impl Refusal {
         match self {
             Self::Rejected(reject) => reject.to_string(),
             Self::Connect => "CONNECT is not implemented: this is no proxy.".to_owned(),
+            Self::Protocol => "The protocol of this CONNECT is not implemented.".to_owned(),
             Self::Misdirected => "The scheme of the target is not served on this connection.".to_owned(),
             Self::OtherPolicy => {
                 "This host has other rules on client certificates: request it on a connection of its own."

@@ -61,7 +61,7 @@ pub(crate) struct Responder {
     pub(crate) preamble: Preamble,
     pub(crate) open_files: OpenFileCache,
     draft: ResponseDraft,
-    /// Closure of the `101` that was encoded last.
+    /// Closure of the `101`, or of the tunnel's `200`, that was encoded last.
     pub(crate) taker: Option<Taker>,
     /// True during a drain, and while connections wait for room.
     pub(crate) ends_connections: bool,
@@ -211,21 +211,20 @@ impl Responder {
         self.respond(facts, fault)
     }
 
-    /// Turns the response into a `101` unless it has failed. The connection is handed over once that is sent.
+    /// Turns the response into a `101`, or a `200` of HTTP/2, unless it has failed. The connection is handed over once
+    /// that is sent, the stream at the end of the turn.
     #[cold]
     fn upgrade(&mut self, taker: Taker, mut fault: Option<Box<Fault>>) -> Option<Box<Fault>> {
-        if self.http2.is_some() {
-            let why = "a handler upgraded a request of HTTP/2, which has no upgrades (RFC 9113 section 8.6)"
-                .to_owned();
-            fault = Fault::graver(fault, Some(Box::new(Fault::Built(why))));
-        }
         if self.draft.framing().is_some() {
             let why = "a handler upgraded with a response that it streams".to_owned();
             fault = Fault::graver(fault, Some(Box::new(Fault::Built(why))));
         }
         if !fault.as_ref().is_some_and(|fault| fault.fails()) {
             self.draft.clear_content();
-            (self.draft.status, self.draft.close) = (SWITCHING_PROTOCOLS, true);
+            match &mut self.http2 {
+                None => (self.draft.status, self.draft.close) = (SWITCHING_PROTOCOLS, true),
+                Some(many) => (self.draft.status, many.opens_tunnel) = (200, true),
+            }
             if taker.expects_continue {
                 self.append_continue();
             }
@@ -242,11 +241,26 @@ impl Responder {
             None => None,
             fault => self.settle(fault),
         };
+        if facts.method == Method::Connect {
+            self.refuse_connect();
+        }
         let status = self.draft.status;
         let content = ResponseContent::of(facts.method, status);
         let disposition = self.disposition(facts, content);
         self.append(facts, content, disposition);
         Responded { disposition, status, fault }
+    }
+
+    /// Replaces a successful response of a handler that has ignored an extended CONNECT: a `2xx` opens a tunnel, which has
+    /// no content (RFC 9110 section 9.3.6).
+    #[cold]
+    fn refuse_connect(&mut self) {
+        if self.taker.is_none() && matches!(self.draft.status, 200..300) {
+            let tag = self.draft.tag;
+            self.draft.clear();
+            self.draft.tag = tag;
+            Response::new(&mut self.draft).status(501).text("This resource is no tunnel.\n");
+        }
     }
 
     /// Encodes a refusal with a sentence of plain text (without a body for `HEAD`, RFC 9110 section 9.3.2);

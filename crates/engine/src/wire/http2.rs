@@ -43,7 +43,9 @@ pub(crate) fn response(
     let len = whole.len() - encoded.head_bytes as u64;
     let before = out.len();
     let response = ResponseHead { status, repeated, lines, encoded: block, ..ResponseHead::default() };
-    let is_open = many.connection.respond(id, &response, len == 0 && !is_streamed, out.bytes_mut());
+    let ends = len == 0 && !is_streamed && !many.opens_tunnel;
+    let is_open = many.connection.respond(id, &response, ends, out.bytes_mut());
+    many.opens_tunnel &= is_open;
     let mut head_bytes = (out.len() - before) as usize;
     // That of a stream that was closed meanwhile is dropped.
     many.is_whole = !is_open || !is_streamed && is_sent_at_once(many, out, len);

@@ -68,9 +68,14 @@ impl<D: Driver, S: Service> Worker<D, S> {
             _ => conn.is_serving(),
         };
         let mut tokens = state.table.tokens(is_at_work);
+        // Tunnels have no end of their own.
+        let tunnels = state.http2.tunnels.by_client();
         tokens.retain(|token| {
             let conn = state.table.get(*token);
-            conn.phase() != Phase::Multiplexed || conn.has(Flag::Sending) || state.open_streams(*token) > 0
+            let others = tunnels.get(token).copied().unwrap_or_default();
+            conn.phase() != Phase::Multiplexed
+                || conn.has(Flag::Sending)
+                || state.open_streams(*token) > others
         });
         let connections = tokens.len();
         if connections > 0 {
@@ -107,7 +112,7 @@ impl<D: Driver, S: Service> Worker<D, S> {
         {
             self.end();
         }
-        if D::SECURES && !self.tunnels.is_empty() {
+        if !self.tunnels.is_empty() || !self.state.http2.tunnels.is_empty() {
             self.end_tunnels();
         }
     }

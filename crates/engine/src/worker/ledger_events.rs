@@ -169,7 +169,8 @@ impl<D: Driver, S: Service> Worker<D, S> {
         let sending = state.ledger.as_ref().map_or(0, |ledger| ledger.connections());
         counters.connections_sending.set(sending as u64);
         counters.connections_unfinished.set(state.busy.len() as u64);
-        counters.connections_handed_over.set((self.handed_over.open + self.tunnels.len()) as u64);
+        let handed_over = self.handed_over.open + self.tunnels.len() + state.http2.tunnels.len();
+        counters.connections_handed_over.set(handed_over as u64);
     }
 
     /// Stores the address of an accepted connection.

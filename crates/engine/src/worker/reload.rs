@@ -32,6 +32,7 @@ impl<D: Driver, S: Service> Worker<D, S> {
                 state.timeouts = reload.timeouts.unwrap_or(state.timeouts);
                 state.body_rate_rule = BodyRateRule::new(&state.limits, &state.timeouts);
                 state.has_guards = has_guards(&service);
+                state.http2.protocols = protocols(&service);
                 let old = std::mem::replace(&mut state.service, service);
                 let old: Rc<dyn Service> = Rc::new(old);
                 state.keep_service(&old);
@@ -53,4 +54,9 @@ impl<D: Driver, S: Service> Worker<D, S> {
 /// Returns whether a service has guards; true if it panics.
 pub(crate) fn has_guards(service: &impl Service) -> bool {
     panics::catch(|| service.has_guards()).unwrap_or(true)
+}
+
+/// Returns the protocols that a service upgrades streams to; none if it panics.
+pub(crate) fn protocols(service: &impl Service) -> Vec<String> {
+    panics::catch(|| service.protocols()).unwrap_or_default()
 }

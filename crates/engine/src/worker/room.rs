@@ -15,7 +15,7 @@ impl<D: Driver, S: Service> Worker<D, S> {
     /// Returns true if the worker or all workers together hold as many connections as they may.
     pub(crate) fn is_full(&self) -> bool {
         // The programs' ends of tunnels count for no limit.
-        let connections = self.driver.connections() - self.tunnels.len();
+        let connections = self.driver.connections() - self.tunnels.len() - self.state.http2.tunnels.len();
         connections >= self.state.limits.connections_max || self.state.limit.is_full()
     }
 

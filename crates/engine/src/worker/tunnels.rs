@@ -18,7 +18,7 @@ impl<D: Driver, S: Service> Worker<D, S> {
     /// Returns true if events of a connection belong to its tunnel.
     #[inline(always)]
     pub(crate) fn is_joined(&self, token: Token) -> bool {
-        D::SECURES && self.tunnels.has(token)
+        D::SECURES && self.tunnels.has(token) || self.state.http2.tunnels.has(token)
     }
 
     /// Hands a secured connection over: its bytes, by a socket pair.
@@ -44,7 +44,7 @@ impl<D: Driver, S: Service> Worker<D, S> {
     }
 
     /// Returns the token of one end of a new socket pair, and the other end.
-    fn adopt_pair(&mut self) -> io::Result<(Token, UnixStream)> {
+    pub(crate) fn adopt_pair(&mut self) -> io::Result<(Token, UnixStream)> {
         let (ours, theirs) = UnixStream::pair()?;
         ours.set_nonblocking(true)?;
         theirs.set_nonblocking(true)?;
@@ -54,7 +54,7 @@ impl<D: Driver, S: Service> Worker<D, S> {
     /// Passes received bytes on.
     #[cold]
     pub(crate) fn forward(&mut self, from: Token) {
-        let Some((source, to, end)) = self.tunnels.both(from) else { return };
+        let Some((source, to, end)) = self.tunnels.both(from) else { return self.program_sent(from) };
         if source.has_ended {
             return;
         }
@@ -97,6 +97,9 @@ impl<D: Driver, S: Service> Worker<D, S> {
     /// Continues after a send.
     #[cold]
     pub(crate) fn forwarded(&mut self, to: Token, output: Output, result: &Result<(), SendError>) {
+        if self.state.http2.tunnels.has(to) {
+            return self.sent_to_program(to, output, result);
+        }
         self.state.outputs.recycle(output);
         let sent = result.is_err().then(|| self.driver.send_progress(to));
         let Some(end) = self.tunnels.get(to) else { return };
@@ -129,7 +132,7 @@ impl<D: Driver, S: Service> Worker<D, S> {
     /// Notes that an end sends nothing more.
     #[cold]
     pub(crate) fn flow_ended(&mut self, from: Token, how: &ReadEnd) {
-        let Some((source, to, end)) = self.tunnels.both(from) else { return };
+        let Some((source, to, end)) = self.tunnels.both(from) else { return self.program_ended(from, how) };
         source.has_ended = true;
         let (is_client, is_flushed) = (source.is_client, end.in_flight == 0);
         if is_client {
@@ -196,11 +199,14 @@ impl<D: Driver, S: Service> Worker<D, S> {
     /// Ends the tunnels of a worker that has nothing else left to end.
     #[cold]
     pub(crate) fn end_tunnels(&mut self) {
-        let open = self.handed_over.open + 2 * self.tunnels.len();
-        let is_last = self.lifecycle != Lifecycle::Serving && self.accepting == Accepting::Stopped;
-        if !is_last || self.driver.connections() > open {
+        if self.lifecycle == Lifecycle::Serving || self.accepting != Accepting::Stopped {
             return;
         }
+        let on_streams = self.state.http2.tunnels.programs.len() + self.state.lone_clients();
+        if self.driver.connections() > self.handed_over.open + 2 * self.tunnels.len() + on_streams {
+            return;
+        }
+        self.end_stream_tunnels();
         for client in self.tunnels.clients() {
             let Some((end, _, program)) = self.tunnels.both(client) else { continue };
             program.has_ended = true;

@@ -5,6 +5,7 @@ mod client;
 mod ends;
 mod faults;
 mod records;
+mod tunnels;
 
 use testkit::Error;
 use testkit::http2::request_fields;

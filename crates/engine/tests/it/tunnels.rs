@@ -5,6 +5,7 @@ use std::io::{ErrorKind, Read, Write};
 use std::net::Shutdown;
 use std::os::unix::net::UnixStream;
 use std::rc::Rc;
+use std::time::Duration;
 
 use shearwater_engine::io::secure::RECORD_BYTES_MAX;
 use shearwater_engine::io::sim::SimOptions;
@@ -16,26 +17,40 @@ use crate::harness::{Choices, SecureSim, Setting, SimClient, SimWorld};
 use crate::secured::connect;
 use crate::seeds;
 
-/// Upgrades each request, and keeps its connection for the test.
+/// Upgrades each request that offers it, and keeps its connection for the test.
 #[derive(Default, Clone)]
-struct Upgrading(Rc<RefCell<Option<HandedOver>>>);
+pub(crate) struct Upgrading(pub(crate) Rc<RefCell<Option<HandedOver>>>);
 
 impl Service for Upgrading {
+    fn protocols(&self) -> Vec<String> {
+        vec!["x".to_owned()]
+    }
+
     fn respond(&self, request: &Request<'_>, response: &mut Response<'_>) {
         let kept = Rc::clone(&self.0);
-        response.upgrade(request, "x", move |handed| *kept.borrow_mut() = Some(handed));
+        let take = move |handed| *kept.borrow_mut() = Some(handed);
+        match request.path() {
+            _ if request.head().upgrades().next().is_none() => {}
+            "/ignored" => drop(response.text("no tunnel's content")),
+            "/refused" => drop(response.status(403).text("Forbidden\n")),
+            "/later" => response.defer(request, |mut call| async move {
+                call.sleep(Duration::from_millis(500)).await;
+                call.upgrade("x", take);
+            }),
+            _ => drop(response.upgrade(request, "x", take)),
+        }
     }
 }
 
 /// The program's side of a connection.
-struct Program {
-    socket: UnixStream,
-    guard: Option<ConnectionGuard>,
+pub(crate) struct Program {
+    pub(crate) socket: UnixStream,
+    pub(crate) guard: Option<ConnectionGuard>,
 }
 
 impl Program {
     /// Writes as much as it can; returns the number of bytes.
-    fn write(&mut self, bytes: &[u8]) -> usize {
+    pub(crate) fn write(&mut self, bytes: &[u8]) -> usize {
         match self.socket.write(bytes) {
             Ok(count) => count,
             Err(error) if error.kind() == ErrorKind::WouldBlock => 0,
@@ -44,7 +59,7 @@ impl Program {
     }
 
     /// Reads what is there; returns true at the end.
-    fn read(&mut self, into: &mut Vec<u8>) -> bool {
+    pub(crate) fn read(&mut self, into: &mut Vec<u8>) -> bool {
         match self.socket.read_to_end(into) {
             Ok(_) => true,
             Err(error) if error.kind() == ErrorKind::WouldBlock => false,
@@ -340,6 +355,6 @@ fn random_tunnels_end_well() {
 }
 
 /// Returns bytes that reveal shifts and gaps.
-fn pattern(len: usize, step: usize) -> Vec<u8> {
+pub(crate) fn pattern(len: usize, step: usize) -> Vec<u8> {
     (0..len).map(|at| (at * step / 64 + at / 251) as u8).collect()
 }

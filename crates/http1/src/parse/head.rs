@@ -250,10 +250,11 @@ impl<'a> Head<'a> {
     }
 
     /// Iterates over the names of the protocols that the client offers to upgrade to, without their versions
-    /// (RFC 9110 7.8). Compare them case-insensitively. Empty unless the version is HTTP/1.1 and `Connection`
-    /// has the option `upgrade`.
+    /// (RFC 9110 7.8). Compare them case-insensitively. Of HTTP/1.1, empty unless `Connection` has the option
+    /// `upgrade`; of HTTP/2, the [protocol](Self::protocol) of an extended CONNECT.
     pub fn upgrades(&self) -> impl Iterator<Item = &'a [u8]> + use<'a> {
-        upgrades(self.bytes, &self.parsed.fields, self.parsed.request.version)
+        let of_connect = self.protocol().map(str::as_bytes).into_iter();
+        upgrades(self.bytes, &self.parsed.fields, self.parsed.request.version).chain(of_connect)
     }
 
     /// Returns the protocol that an extended CONNECT asks for, such as `websocket` (RFC 8441 4). `None` for

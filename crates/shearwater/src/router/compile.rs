@@ -126,6 +126,12 @@ impl Compiler {
             Err(why) => return self.refuse(place, why),
         };
         let claimed = builder.claim(route.method.clone(), place.clone(), self.targets.len(), false);
+        if route.protocol.is_some() {
+            builder.claim_connect(place.clone(), self.targets.len());
+        }
+        if let Some(why) = route.protocol_mistake() {
+            self.errors.push(RouteError::Refused { given: place.clone(), why });
+        }
         if let Some(name) = route.method.extension()
             && !self.extensions.iter().any(|known| **known == *name)
         {

@@ -95,6 +95,11 @@ impl NodeBuilder {
         Ok(())
     }
 
+    /// Registers a target for extended CONNECTs (RFC 8441 section 4).
+    pub(super) fn claim_connect(&mut self, place: SourceLocation, target: usize) {
+        self.claims.push(Claim { method: Method::Connect.into(), place, target, is_fast: false });
+    }
+
     /// Returns true if requests with other methods fall through to patterns.
     pub(super) fn falls_through(&self) -> bool {
         self.claims.iter().all(|claim| claim.is_fast)
@@ -120,7 +125,10 @@ impl NodeBuilder {
         };
         let mut has_get = false;
         let methods = self.methods().chain(others);
-        for method in methods.filter(|method| method.standard() != Some(Method::Other)) {
+        // An extended CONNECT is an upgrade of a `GET`, which is listed.
+        let is_listed =
+            |method: &&RouteMethod| !matches!(method.standard(), Some(Method::Connect | Method::Other));
+        for method in methods.filter(is_listed) {
             has_get |= method.standard() == Some(Method::Get);
             add(method.to_string());
         }

@@ -3,7 +3,7 @@
 use std::fmt;
 
 use shearwater_engine::{BodyPolicy, Request, Response};
-use shearwater_http1::{METHOD_BYTES_MAX, Method};
+use shearwater_http1::{METHOD_BYTES_MAX, Method, is_protocol};
 
 use crate::handlers::DeferredHandler;
 
@@ -22,6 +22,8 @@ pub struct Route {
     pub(super) method: RouteMethod,
     handler: Handler,
     pub(super) body: BodyPolicy,
+    /// The protocol that it upgrades to, also of HTTP/2.
+    pub(super) protocol: Option<String>,
 }
 
 impl fmt::Debug for Route {
@@ -32,7 +34,7 @@ impl fmt::Debug for Route {
 
 impl Route {
     pub(crate) fn new(method: RouteMethod, handler: Handler) -> Self {
-        Self { method, handler, body: BodyPolicy::Discard }
+        Self { method, handler, body: BodyPolicy::Discard, protocol: None }
     }
 
     /// Buffers the body, up to `bytes_max` bytes, for [`Request::body`]. A longer one is rejected with `413`.
@@ -46,6 +48,27 @@ impl Route {
     pub fn read(&mut self) -> &mut Self {
         self.body = BodyPolicy::Call;
         self
+    }
+
+    /// Passes extended CONNECTs for a protocol such as `websocket` to this handler of `GET`, too (RFC 8441).
+    ///
+    /// By HTTP/2 they ask for what a `GET` with `Upgrade` asks for by HTTP/1.1, and the handler
+    /// [upgrades](Response::upgrade) both in the same way. A route without this never sees one. With another method than
+    /// `GET`, and with an invalid name of a protocol, it is an error at startup.
+    pub fn upgrades(&mut self, protocol: &str) -> &mut Self {
+        self.protocol = Some(protocol.to_owned());
+        self
+    }
+
+    /// Returns the mistake in the protocol that it upgrades to, if any.
+    pub(super) fn protocol_mistake(&self) -> Option<String> {
+        let protocol = self.protocol.as_ref()?;
+        if self.method.standard() != Some(Method::Get) {
+            return Some("`.upgrades(protocol)` is for routes of GET".to_owned());
+        }
+        let is_valid = is_protocol(protocol.as_bytes());
+        (!is_valid)
+            .then(|| format!("invalid protocol {protocol:?}; help: write a name such as \"websocket\""))
     }
 
     /// Returns the mistake in its body policy, if any. `kind` is the method that added it, such as `post`, or empty if

@@ -91,6 +91,14 @@ impl Service for RoutesService {
         self.0.guard(request, response).map(|(_, all)| all)
     }
 
+    fn protocols(&self) -> Vec<String> {
+        let of_routes = self.0.table.targets.iter().filter_map(|target| match target {
+            Target::Route(route) => route.protocol.clone(),
+            _ => None,
+        });
+        of_routes.chain(self.0.services.iter().flat_map(|service| service.protocols())).collect()
+    }
+
     fn has_guards(&self) -> bool {
         self.0.table.parts.middleware.has_guards()
             || self.0.services.iter().any(|service| service.has_guards())

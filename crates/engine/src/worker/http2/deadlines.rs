@@ -259,9 +259,13 @@ impl<S: Service> WorkerState<S> {
         many.connection.refuse_streams(out.bytes_mut());
         many.fin_ms.get_or_insert(now_ms);
         many.fin_waits = false;
-        let of_stream = |stream: &Stream| (stream.id, stream.exchange, stream.is_early_whole);
+        let of_stream =
+            |stream: &Stream| (stream.id, stream.exchange, stream.is_early_whole, stream.tunnel.is_some());
         let streams: Vec<_> = many.streams().iter().map(of_stream).collect();
-        for (id, exchange, is_early_whole) in streams {
+        for (id, exchange, is_early_whole, is_tunnel) in streams {
+            if is_tunnel && !is_early_whole {
+                self.reset_stream(token, id, ErrorCode::Cancel, ExchangeEnd::Disconnected);
+            }
             let Some(exchange) = self.exchanges.get(exchange) else { continue };
             let ends = exchange.shared.as_ref().is_some_and(|shared| shared.ends_with_client());
             let waits_for_guard = exchange.shared.as_ref().is_some_and(|shared| shared.guard.get().is_some());

@@ -7,6 +7,7 @@
 mod deadlines;
 mod receive;
 mod respond;
+mod tunnels;
 
 use std::mem;
 
@@ -16,6 +17,7 @@ use shearwater_tasks::TaskId;
 
 use crate::connection::{Flag, Phase};
 use crate::exchange::id::ExchangeId;
+use crate::http2::tunnel::StreamTunnels;
 use crate::http2::{Filled, Multiplexed};
 use crate::limits::EVICTED_BYTES_MIN;
 use crate::observe::record::ExchangeEnd;
@@ -33,16 +35,25 @@ pub(crate) struct Http2 {
     head: Option<Box<HeadBuffer>>,
     /// Connections whose handlers have written in this turn.
     unflushed: Vec<Token>,
+    pub(crate) tunnels: StreamTunnels,
+    /// Protocols that streams are upgraded to.
+    pub(crate) protocols: Vec<String>,
 }
 
 impl Http2 {
-    pub(crate) fn new(options: Http2Options) -> Self {
-        Self { options, head: None, unflushed: Vec::new() }
+    pub(crate) fn new(options: Http2Options, protocols: Vec<String>) -> Self {
+        Self { options, head: None, unflushed: Vec::new(), tunnels: StreamTunnels::default(), protocols }
+    }
+
+    /// Returns true if a connection has output, or a tunnel can continue, without an event.
+    pub(crate) fn is_busy(&self) -> bool {
+        !self.unflushed.is_empty() || !self.tunnels.ready.is_empty()
     }
 
     /// Frees the spare memory.
     pub(crate) fn trim(&mut self) {
         (self.head, self.unflushed) = (None, Vec::new());
+        self.tunnels.trim();
     }
 }
 
@@ -52,7 +63,7 @@ impl<S: Service> WorkerState<S> {
         let limits = Http2Limits {
             head: self.limits.head(),
             streams_max: self.http2.options.streams_max,
-            extended_connect: false,
+            extended_connect: !self.http2.protocols.is_empty(),
             is_secured,
             ..Http2Limits::default()
         };
@@ -135,6 +146,7 @@ impl<S: Service> WorkerState<S> {
                         self.advance_stream(exchange, driver);
                     }
                 }
+                Some(Filled::Tunnel(id)) => self.wake_tunnel(token, id),
                 Some(Filled::Cut(id)) => {
                     self.reset_stream(token, id, ErrorCode::InternalError, ExchangeEnd::Truncated);
                 }
@@ -157,6 +169,11 @@ impl<S: Service> WorkerState<S> {
             }
             self.advance_stream(exchange, driver);
         }
+        self.leave_unflushed(token);
+    }
+
+    /// Moves a connection's state back, with output that is sent at the end of the turn.
+    fn leave_unflushed(&mut self, token: Token) {
         let (_, many) = self.entered();
         if !mem::replace(&mut many.is_unflushed, true) {
             self.http2.unflushed.push(token);
@@ -172,10 +189,18 @@ impl<D: Driver, S: Service> Worker<D, S> {
         self.state.run_stream(token, id, task, &self.driver);
     }
 
-    /// Sends what handlers have written in this turn.
+    /// Sends what handlers, and the programs of tunnels, have written in this turn.
     #[inline]
     pub(crate) fn flush_handlers(&mut self) {
-        while let Some(token) = self.state.http2.unflushed.pop() {
+        while self.state.http2.is_busy() {
+            self.flush_next();
+        }
+    }
+
+    fn flush_next(&mut self) {
+        if let Some((token, id)) = self.state.http2.tunnels.ready.pop() {
+            self.run_tunnel(token, id);
+        } else if let Some(token) = self.state.http2.unflushed.pop() {
             self.flush_streams(token);
             self.reset_if_full(token);
         }

@@ -2,7 +2,7 @@
 
 use std::ops::ControlFlow;
 
-use shearwater_http1::{Expectation, Framing, Head, HeadParser};
+use shearwater_http1::{Expectation, Framing, Head, HeadParser, is_same_protocol};
 use shearwater_http2::{ErrorCode, HeadBuffer, StreamEvent, StreamId};
 use shearwater_io::{Driver, Token};
 
@@ -166,7 +166,12 @@ impl<S: Service> WorkerState<S> {
             }
             StreamEvent::Trailers { stream } => {
                 let (_, many) = self.entered();
-                let exchange = many.find(stream).map(|stream| stream.exchange);
+                let found = many.find(stream);
+                if found.as_ref().is_some_and(|stream| stream.tunnel.is_some()) {
+                    // RFC 9113 section 8.5: it has none.
+                    return self.reset_stream(token, stream, ErrorCode::ProtocolError, ExchangeEnd::Complete);
+                }
+                let exchange = found.map(|stream| stream.exchange);
                 if let Some(exchange) = exchange.and_then(|id| self.exchanges.get(id))
                     && let Some(shared) = &exchange.shared
                 {
@@ -202,10 +207,18 @@ impl<S: Service> WorkerState<S> {
         if is_last {
             many.connection.drain(out.bytes_mut());
         }
-        if let Some(refusal) = self.refused_head(token, &begun.head, driver) {
+        let refusal = self.refused_head(token, &begun.head, driver).or(self.refused_protocol(&begun.head));
+        if let Some(refusal) = refusal {
             return self.refuse_stream(token, begun.id, refusal, &Received::Head(begun.head));
         }
         self.guard_stream(token, begun, GuardsPassed(0), driver);
+    }
+
+    /// Returns the refusal of an extended CONNECT for a protocol that the service doesn't have.
+    fn refused_protocol(&self, head: &Head<'_>) -> Option<Refusal> {
+        let protocol = head.protocol()?;
+        let is_it = |own: &String| is_same_protocol(own.as_bytes(), protocol.as_bytes());
+        (!self.http2.protocols.iter().any(is_it)).then_some(Refusal::Protocol)
     }
 
     /// Runs the guards of a request behind those that it has passed, and continues unless one of them responds or waits.
@@ -233,7 +246,7 @@ impl<S: Service> WorkerState<S> {
                 return self.conclude_stream(token, begun, outcome, None, driver);
             }
         }
-        if begun.ends {
+        if begun.ends || begun.head.protocol().is_some() {
             return self.respond_to_stream(token, begun, passed, driver);
         }
         match self.policy_of(&begun.head) {
@@ -295,11 +308,15 @@ impl<S: Service> WorkerState<S> {
     ) {
         let (_, many) = self.entered();
         many.current = id;
-        let exchange_id = many.find(id).map(|stream| {
+        let found = many.find(id).map(|stream| {
             stream.received += content.len() as u64;
             stream.uncredited += content.len();
-            stream.exchange
+            (stream.exchange, stream.tunnel.is_some())
         });
+        if let Some((_, true)) = found {
+            return self.receive_for_program(token, id, content, ends);
+        }
+        let exchange_id = found.map(|(id, _)| id);
         let Some(mut exchange) = exchange_id.and_then(|id| self.exchanges.take(id)) else {
             // The response doesn't depend on it.
             let (out, many) = self.entered();

@@ -53,6 +53,7 @@ impl<S: Service> WorkerState<S> {
                     self.note_stream(token, begun.id, &Received::Head(begun.head), responded.status);
                 }
                 self.count(responded);
+                self.begin_tunnel(token, begun.id);
             }
             Outcome::Deferred(Deferral::Deferred(deferred)) => {
                 let mut exchange = self.exchanges.begin(token);
@@ -120,7 +121,10 @@ impl<S: Service> WorkerState<S> {
                 }
                 self.reset_stream(token, id, ErrorCode::InternalError, ExchangeEnd::Truncated);
             }
-            Some(_) => self.end_stream_exchange(exchange),
+            Some(_) => {
+                self.begin_tunnel(token, id);
+                self.end_stream_exchange(exchange);
+            }
         }
     }
 
@@ -222,6 +226,9 @@ impl<S: Service> WorkerState<S> {
 
     /// Drops a stream that has ended without a complete response.
     pub(super) fn drop_stream(&mut self, token: Token, stream: Stream, end: ExchangeEnd) {
+        if let Some(tunnel) = &stream.tunnel {
+            self.drop_tunnel(tunnel);
+        }
         let exchange = self.exchanges.take(stream.exchange);
         if let Some(ledger) = &mut self.ledger {
             match (stream.record, exchange.as_ref().and_then(|exchange| exchange.head())) {

@@ -1,7 +1,7 @@
 //! A client of HTTP/2 by prior knowledge on the simulated network, whose frames testkit reads and writes.
 
 use shearwater_engine::io::sim::OperationKind;
-use shearwater_engine::{Http2Options, Limits, Timeouts};
+use shearwater_engine::{Http2Options, Limits, Service, Timeouts};
 use testkit::ClientResponse;
 use testkit::http2::{Session, request_fields};
 
@@ -13,8 +13,13 @@ pub(super) fn world() -> SimWorld {
 }
 
 pub(super) fn world_with(limits: Limits, timeouts: Timeouts) -> SimWorld {
+    SimWorld::new(setting(limits, timeouts))
+}
+
+/// Returns a setting with HTTP/2 by prior knowledge.
+pub(super) fn setting(limits: Limits, timeouts: Timeouts) -> Setting {
     let http2 = Http2Options { prior_knowledge: true, ..Http2Options::default() };
-    SimWorld::new(Setting { http2, limits, timeouts, ..Setting::default() })
+    Setting { http2, limits, timeouts, ..Setting::default() }
 }
 
 /// Returns the number of sends so far.
@@ -30,11 +35,11 @@ pub(super) struct SimHttp2Client {
 
 impl SimHttp2Client {
     /// Connects; the preface and both SETTINGS are exchanged.
-    pub(super) fn connect(world: &mut SimWorld) -> Self {
+    pub(super) fn connect<S: Service>(world: &mut SimWorld<S>) -> Self {
         Self::with_settings(world, &[])
     }
 
-    pub(super) fn with_settings(world: &mut SimWorld, settings: &[(u16, u32)]) -> Self {
+    pub(super) fn with_settings<S: Service>(world: &mut SimWorld<S>, settings: &[(u16, u32)]) -> Self {
         let mut client = Self { sim: world.connect(), session: Session::new(settings) };
         client.exchange(world);
         client
@@ -59,7 +64,7 @@ impl SimHttp2Client {
 
     /// Sends what is queued, and reads, until neither side has anything.
     #[track_caller]
-    pub(super) fn exchange(&mut self, world: &mut SimWorld) {
+    pub(super) fn exchange<S: Service>(&mut self, world: &mut SimWorld<S>) {
         loop {
             let output = self.session.take_output();
             if !output.is_empty() {
@@ -79,7 +84,7 @@ impl SimHttp2Client {
 
     /// Exchanges, lets time pass, and exchanges.
     #[track_caller]
-    pub(super) fn pass(&mut self, world: &mut SimWorld, ms: u64) {
+    pub(super) fn pass<S: Service>(&mut self, world: &mut SimWorld<S>, ms: u64) {
         self.exchange(world);
         world.pass(ms);
         self.exchange(world);
@@ -100,7 +105,7 @@ impl SimHttp2Client {
 
     /// Asserts that the connection serves another request, for which the windows may be empty.
     #[track_caller]
-    pub(super) fn assert_usable(&mut self, world: &mut SimWorld) {
+    pub(super) fn assert_usable<S: Service>(&mut self, world: &mut SimWorld<S>) {
         let stream = self.get("/empty");
         self.exchange(world);
         assert_eq!(self.response(stream).status, 200);
@@ -109,7 +114,7 @@ impl SimHttp2Client {
 
     /// Closes the client's side, and checks that nothing is left.
     #[track_caller]
-    pub(super) fn finish(&self, world: &mut SimWorld) {
+    pub(super) fn finish<S: Service>(&self, world: &mut SimWorld<S>) {
         world.finish(&self.sim);
     }
 }
