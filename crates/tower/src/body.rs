@@ -99,7 +99,12 @@ pub(crate) struct ExpectedBody {
 impl ExpectedBody {
     pub(crate) fn from_head(head: &Head<'_>) -> Self {
         let expects_continue = head.expectation() == Expectation::Continue;
-        Self { framing: head.framing(), expects_continue, is_http2: head.version() == Version::Http2 }
+        let framing = match head.framing() {
+            // What follows an extended CONNECT is the tunnel's.
+            Framing::Open if head.protocol().is_some() => Framing::None,
+            framing => framing,
+        };
+        Self { framing, expects_continue, is_http2: head.version() == Version::Http2 }
     }
 
     /// Returns true if there is no body.

@@ -127,6 +127,10 @@ impl<M: Maker> Service for Bridge<M> {
         false
     }
 
+    fn protocols(&self) -> Vec<String> {
+        self.upgrades.protocols().to_vec()
+    }
+
     fn respond(&self, request: &Request<'_>, response: &mut Response<'_>) {
         let head = request.head();
         let scheme = (head.version() == Version::Http2).then(|| scheme_of(request));
@@ -147,6 +151,10 @@ impl<M: Maker> Service for Bridge<M> {
         }
         if self.inserted.tls {
             insert_tls(&mut made, request);
+        }
+        #[cfg(feature = "http2")]
+        if let Some(protocol) = head.protocol() {
+            made.extensions_mut().insert(hyper::ext::Protocol::from(protocol));
         }
         let Some(mut service) = self.maker.make(peer) else {
             response.status(500).text("The client has no address.\n");

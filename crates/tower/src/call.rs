@@ -61,6 +61,9 @@ pub(crate) async fn resume<S: HttpService>(
             StatusCode::SWITCHING_PROTOCOLS => {
                 upgrades::accept(handshake, &mut call, response, &pool).map(|()| None)
             }
+            status if status.is_success() && handshake.is_some() && accepts_connect(&call, &response) => {
+                upgrades::accept(handshake, &mut call, response, &pool).map(|()| None)
+            }
             _ => Ok(send(&mut call, &mut request_body, response, &pool, cx)),
         }))
     };
@@ -69,6 +72,11 @@ pub(crate) async fn resume<S: HttpService>(
         Ok(Some(rest)) => stream(call, request_body, rest, pool).await,
         Err(why) => call.cut(why),
     }
+}
+
+/// Returns true if a successful response accepts an extended CONNECT (RFC 8441): it has no content.
+fn accepts_connect<B: HttpBody>(call: &Call, response: &http::Response<B>) -> bool {
+    call.head().protocol().is_some() && response.body().is_end_stream()
 }
 
 /// Sends a response, or begins it and returns the rest of its body.

@@ -87,7 +87,7 @@ fn serve(serving: &mut Serving) {
     let _ = serving.as_mut().poll(&mut Context::from_waker(Waker::noop()));
 }
 
-/// Sends a service's `101`, after which the service gets the connection.
+/// Sends a service's `101`, or its `2xx` to an extended CONNECT, after which the service gets the connection or stream.
 ///
 /// # Errors
 /// The message to log, if the response must be a `500`.
@@ -99,14 +99,15 @@ pub(crate) fn accept<S: HttpService>(
 ) -> Result<(), String> {
     let handshake = handshake.ok_or(NOT_OFFERED)?;
     let (mut head, _) = response.into_parts();
-    let protocol = head.headers.remove(header::UPGRADE);
-    let protocol = protocol.as_ref().and_then(|protocol| protocol.to_str().ok());
+    let upgrade = head.headers.remove(header::UPGRADE);
+    let named = upgrade.as_ref().and_then(|protocol| protocol.to_str().ok());
+    let protocol = call.head().protocol().or(named).map(str::to_owned);
     let protocol = protocol.ok_or("the service responded with 101 and no `Upgrade` field")?;
-    if !handshake.permit.allows(protocol) {
+    if !handshake.permit.allows(&protocol) {
         return Err(NOT_OFFERED.to_owned());
     }
     response::send_head(head, &mut call.response(), pool);
-    call.upgrade(protocol, move |handed| handshake.complete(handed));
+    call.upgrade(&protocol, move |handed| handshake.complete(handed));
     Ok(())
 }
 
@@ -239,6 +240,11 @@ impl Upgrades {
     /// Registers protocols, for `open_max` connections at once.
     pub(crate) fn new(protocols: Vec<String>, open_max: usize) -> Arc<Self> {
         Arc::new(Self { protocols, open: AtomicUsize::new(0), open_max })
+    }
+
+    /// Returns the protocols as registered.
+    pub(crate) fn protocols(&self) -> &[String] {
+        &self.protocols
     }
 
     /// Returns true if a request offers one of the protocols.

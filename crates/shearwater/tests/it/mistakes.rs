@@ -116,6 +116,14 @@ fn rejects_methods_that_cannot_be_routed() {
     }
 }
 
+#[test]
+fn rejects_upgrades_that_no_request_can_have() {
+    let of_post = mistake(|app| _ = app.post("/", noop).upgrades("websocket"));
+    assert_eq!(of_post, "POST /: `.upgrades(protocol)` is for routes of GET");
+    let spaced = mistake(|app| _ = app.get("/", noop).upgrades("web socket"));
+    assert_eq!(spaced, "GET /: invalid protocol \"web socket\"; help: write a name such as \"websocket\"");
+}
+
 /// Rejects parameters in the syntax of other routers.
 #[test]
 fn corrects_parameters_of_other_routers() {

@@ -7,7 +7,8 @@ use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread;
 use std::time::Duration;
 
-use shearwater::{App, Call, DriverChoice, HandedOver, Limits, Request, Response};
+use shearwater::{App, Call, DriverChoice, HandedOver, Http2Options, Limits, Request, Response};
+use testkit::http2::Http2Client;
 use testkit::{ClientResponse, TIMEOUT, TestClient};
 
 use crate::served::{Served, drivers, here, text};
@@ -33,12 +34,21 @@ fn app() -> App {
         response
             .upgrade(request, "x/2", |handed| drop(thread::spawn(|| speak(handed))))
             .field("X-Own", "set");
-    });
+    })
+    .upgrades("x/2");
+    app.get_async("/up-later", async |call: &mut Call| {
+        call.sleep(Duration::from_millis(1)).await;
+        call.response().field("X-Own", "set");
+        call.upgrade("x/2", |handed| drop(thread::spawn(|| speak(handed))));
+    })
+    .upgrades("x/2");
     app
 }
 
 /// Serves the new protocol: sends a greeting, then everything received once the client has closed its side.
 fn speak(handed: HandedOver) {
+    // Dropped last.
+    let _guard = handed.guard;
     let mut stream = TcpStream::from(handed.descriptor);
     stream.set_nonblocking(false).expect("a socket");
     stream.write_all(GREETING.as_bytes()).expect("the client is connected");
@@ -320,5 +330,60 @@ fn adds_the_connection_option_to_an_upgrade_header() {
             assert_eq!((response.status, response.field("Upgrade")), (426, Some("x/2")));
             assert_eq!(options(&response), expected, "{target}");
         }
+    }
+}
+
+/// Queues an extended CONNECT (RFC 8441).
+fn extended_connect(client: &mut Http2Client<TcpStream>, path: &str) -> u32 {
+    client.session().begin(&[
+        (":method", "CONNECT"),
+        (":scheme", "http"),
+        (":path", path),
+        (":authority", "a"),
+        (":protocol", "x"),
+    ])
+}
+
+/// The same handlers as for HTTP/1.1, which don't see the difference.
+#[test]
+fn upgrades_streams_of_http2_by_the_same_handlers() {
+    if testkit::tls::skips("its client needs HTTP/2 in clear") {
+        return;
+    }
+    let http2 = Http2Options { prior_knowledge: true, ..Http2Options::default() };
+    for driver in drivers() {
+        let served = Served::of(here().driver(driver).http2(http2), app());
+        let stream = TcpStream::connect(served.address).expect("it listens");
+        stream.set_read_timeout(Some(TIMEOUT)).expect("a socket");
+        let mut client = Http2Client::in_clear(stream).expect("it serves HTTP/2");
+        for path in ["/up", "/up-later"] {
+            let stream = extended_connect(&mut client, path);
+            client.flush().expect("it is sent");
+            let head = client.head(stream).expect("a head");
+            assert_eq!((head.status, head.field("x-own"), head.field("upgrade")), (200, Some("set"), None));
+            let plain = client.send("GET", "/plain", &[], b"").expect("it is sent");
+            assert_eq!(client.response(plain).expect("a response").text(), "plain");
+            client.session().send_data(stream, &[b'w'; REST_BYTES], true);
+            let mut said = Vec::new();
+            loop {
+                client.flush().expect("it is sent");
+                let piece = client.data(stream).expect("content");
+                if piece.is_empty() {
+                    break;
+                }
+                said.extend(piece);
+            }
+            let said = String::from_utf8(said).expect("text");
+            let sum = REST_BYTES * usize::from(b'w');
+            assert_eq!(said, format!("{GREETING}{REST_BYTES} {sum}"), "{path}");
+        }
+        let [ordinary, unknown] = ["/plain", "/none"].map(|path| extended_connect(&mut client, path));
+        client.flush().expect("it is sent");
+        let response = client.response(ordinary).expect("a response");
+        assert_eq!((response.status, response.field("allow")), (405, Some("GET, HEAD, OPTIONS")));
+        assert_eq!(client.response(unknown).expect("a response").status, 404);
+        drop(client);
+        let totals = served.stop();
+        assert_eq!((totals.connections_upgraded, totals.connections_closed), (2, 1));
     }
 }

@@ -8,6 +8,7 @@ use std::time::Duration;
 use axum::Router;
 use axum::body::{Body, Bytes};
 use axum::extract::DefaultBodyLimit;
+use axum::extract::ws::{Message, WebSocketUpgrade};
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{any, get, post};
@@ -294,5 +295,83 @@ fn a_failure_ends_its_stream_only() {
         let error = client.get("/late").await.map(|response| response.body).expect_err("it is cut off");
         assert_eq!(error.reason(), Some(Reason::INTERNAL_ERROR));
         assert_eq!(client.get("/").await.expect("whole").text(), "root");
+    });
+}
+
+async fn echo_messages(upgrade: WebSocketUpgrade) -> Response {
+    upgrade.on_upgrade(async |mut socket| {
+        while let Some(Ok(message)) = socket.recv().await {
+            if let Message::Text(_) = message {
+                socket.send(message).await.expect("the client is connected");
+            }
+        }
+    })
+}
+
+/// Returns a frame of a WebSocket (RFC 6455 section 5.2), masked with zeros if it is a client's.
+fn message(opcode: u8, is_masked: bool, payload: &[u8]) -> Vec<u8> {
+    let len = u16::try_from(payload.len()).expect("short").to_be_bytes();
+    let (mask_bit, mask) = if is_masked { (0x80, &[0; 4][..]) } else { (0, &[][..]) };
+    match payload.len() {
+        ..126 => [&[0x80 | opcode, mask_bit | payload.len() as u8], mask, payload].concat(),
+        _ => [&[0x80 | opcode, mask_bit | 126], &len[..], mask, payload].concat(),
+    }
+}
+
+/// Receives so many bytes of content.
+async fn exactly(content: &mut h2::RecvStream, len: usize) -> Vec<u8> {
+    let mut all = Vec::new();
+    while all.len() < len {
+        all.extend(piece(content).await.expect("not the end").expect("no reset"));
+    }
+    all
+}
+
+#[test]
+fn serves_axums_web_sockets() {
+    const TEXT: u8 = 1;
+    const CLOSE: u8 = 8;
+    let routes = || {
+        Router::new()
+            .route("/ws", any(echo_messages))
+            .route("/", get("root"))
+            .route("/moved", any((StatusCode::SEE_OTHER, "moved")))
+    };
+    each_driver_and_hyper(routes, async |mut client| {
+        // Its SETTINGS have come then.
+        assert_eq!(client.get("/").await.expect("whole").text(), "root");
+        let (response, mut sending) = client.connect_websocket("/ws").await.expect("it is enabled");
+        let response = response.await.expect("a head");
+        assert_eq!(response.status(), StatusCode::OK);
+        assert!(!response.headers().contains_key(header::UPGRADE), "{response:?}");
+        let mut content = response.into_body();
+        for text in [&b"said"[..], &[b'x'; 60_000]] {
+            send_all(&mut sending, &message(TEXT, true, text), false).await;
+            let expected = message(TEXT, false, text);
+            assert!(exactly(&mut content, expected.len()).await == expected);
+            assert_eq!(client.get("/").await.expect("whole").text(), "root", "other streams go on");
+        }
+        send_all(&mut sending, &message(CLOSE, true, &[]), false).await;
+        assert_eq!(exactly(&mut content, 2).await, message(CLOSE, false, &[]));
+        assert!(piece(&mut content).await.is_none(), "the end of the stream");
+
+        let (response, _) = client.connect_websocket("/moved").await.expect("it is enabled");
+        assert_eq!(receive(response).await.expect("whole").text(), "moved");
+        let (response, _) = client.connect_websocket("/none").await.expect("it is enabled");
+        assert_eq!(receive(response).await.expect("whole").head.status, StatusCode::NOT_FOUND);
+    });
+}
+
+#[test]
+fn a_handler_that_ignores_a_connect_sends_no_content() {
+    let routes = || Router::new().route("/", any("root")).route("/get", get("root"));
+    each_driver_and_hyper(routes, async |mut client| {
+        client.get("/").await.expect("whole");
+        let (response, _) = client.connect_websocket("/").await.expect("it is enabled");
+        // axum drops the content; the tunnel ends at once.
+        let response = receive(response).await.expect("whole");
+        assert_eq!((response.head.status, response.text()), (StatusCode::OK, ""));
+        let (response, _) = client.connect_websocket("/get").await.expect("it is enabled");
+        assert_eq!(receive(response).await.expect("whole").head.status, StatusCode::METHOD_NOT_ALLOWED);
     });
 }

@@ -94,6 +94,22 @@ impl Client {
         self.requests.send_request(request, ends).expect("a stream")
     }
 
+    /// Sends the head of an extended CONNECT to a WebSocket (RFC 8441).
+    pub(crate) async fn connect_websocket(
+        &mut self,
+        target: &str,
+    ) -> Result<(ResponseFuture, SendStream<Bytes>), h2::Error> {
+        let mut request = Request::builder()
+            .method("CONNECT")
+            .uri(format!("http://{}{target}", self.address))
+            .header("sec-websocket-version", "13")
+            .body(())
+            .expect("a request");
+        request.extensions_mut().insert(h2::ext::Protocol::from_static("websocket"));
+        self.requests = self.requests.clone().ready().await.expect("a connection");
+        self.requests.send_request(request, false)
+    }
+
     pub(crate) async fn get(&mut self, target: &str) -> Result<Received, h2::Error> {
         let (response, _) = self.begin("GET", target, &[], true).await;
         receive(response).await
