@@ -94,8 +94,8 @@ pub const SILENT_CROWDED_MS_MIN: u64 = 32;
 /// first.
 pub const ACCEPT_RETRY_MS: u64 = 1000;
 
-/// Bytes that wait in an upgraded connection with TLS, towards the client and towards the program each: a receive that
-/// is being sent, another one, and what may still come after a pause.
+/// Bytes that wait in an upgraded connection with TLS, towards the client and towards the program each, and in a stream of
+/// HTTP/2 towards the client: a receive that is being sent, another one, and what may still come after a pause.
 pub const TUNNEL_BYTES_MAX: usize =
     2 * (RECV_BUFFER_BYTES + RECORD_WIRE_BYTES_MAX) + SECURE_RECV_AFTER_PAUSE_MAX;
 

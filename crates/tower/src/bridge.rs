@@ -128,7 +128,7 @@ impl<M: Maker> Service for Bridge<M> {
     }
 
     fn protocols(&self) -> Vec<String> {
-        self.upgrades.protocols().to_vec()
+        self.upgrades.protocols_of_streams()
     }
 
     fn respond(&self, request: &Request<'_>, response: &mut Response<'_>) {

@@ -100,6 +100,7 @@ pub struct Serve<S, M = CloneService<S>> {
     fast: Option<App>,
     inserted: Inserted,
     protocols: Vec<String>,
+    upgrades_streams: bool,
     upgrades_max: usize,
     drain_ms: u64,
     shutdown: Option<Shutdown>,
@@ -125,6 +126,7 @@ impl<S: HttpService, M: Maker<Service = S>> Serve<S, M> {
             fast: None,
             inserted: Inserted::default(),
             protocols: vec![WEBSOCKET.to_owned()],
+            upgrades_streams: false,
             upgrades_max: UPGRADES_MAX,
             drain_ms: DRAIN_MS,
             shutdown: None,
@@ -239,6 +241,16 @@ impl<S: HttpService, M: Maker<Service = S>> Serve<S, M> {
         self
     }
 
+    /// Also upgrades streams of HTTP/2 to the registered protocols, by extended CONNECT (RFC 8441).
+    ///
+    /// Browsers then open WebSockets on the connection that they have, and send `CONNECT` instead of `GET`. Routes of
+    /// WebSockets must take both, as those by axum's `any` do: by `get` alone, browsers would get a `405`. Default: off, so
+    /// that browsers open a connection of HTTP/1.1 for each WebSocket.
+    pub fn upgrades_streams(mut self) -> Self {
+        self.upgrades_streams = true;
+        self
+    }
+
     /// Sets the maximum number of upgraded connections, including requests that may still be upgraded. Default
     /// [`UPGRADES_MAX`].
     ///
@@ -278,13 +290,14 @@ impl<S: HttpService, M: Maker<Service = S>> Serve<S, M> {
     /// # Errors
     /// See [`Error`].
     pub fn start(self) -> Result<Running, Error> {
+        let has_streams = self.upgrades_streams;
         let Self { server, maker, fast, inserted, protocols, upgrades_max, drain_ms, shutdown, .. } = self;
         if let Some(given) = protocols.iter().find(|protocol| !is_protocol(protocol.as_bytes())) {
             return Err(Error::Protocol { given: given.clone() });
         }
         let system = |error| Error::Start(StartError::System(error));
         let runtime = Runtime::here().map_err(system)?;
-        let upgrades = Upgrades::new(protocols, upgrades_max);
+        let upgrades = Upgrades::new(protocols, has_streams, upgrades_max);
         let handle = runtime.handle().clone();
         let maker = Mutex::new(maker);
         let bridge = move |_| {

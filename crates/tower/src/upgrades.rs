@@ -231,6 +231,8 @@ impl AsyncWrite for UpgradeIo {
 pub(crate) struct Upgrades {
     /// Protocols as registered, possibly with versions.
     protocols: Vec<String>,
+    /// Streams of HTTP/2 are upgraded, too.
+    has_streams: bool,
     /// Number of connections that are upgraded or may still be.
     open: AtomicUsize,
     open_max: usize,
@@ -238,13 +240,13 @@ pub(crate) struct Upgrades {
 
 impl Upgrades {
     /// Registers protocols, for `open_max` connections at once.
-    pub(crate) fn new(protocols: Vec<String>, open_max: usize) -> Arc<Self> {
-        Arc::new(Self { protocols, open: AtomicUsize::new(0), open_max })
+    pub(crate) fn new(protocols: Vec<String>, has_streams: bool, open_max: usize) -> Arc<Self> {
+        Arc::new(Self { protocols, has_streams, open: AtomicUsize::new(0), open_max })
     }
 
-    /// Returns the protocols as registered.
-    pub(crate) fn protocols(&self) -> &[String] {
-        &self.protocols
+    /// Returns the protocols that streams of HTTP/2 are upgraded to.
+    pub(crate) fn protocols_of_streams(&self) -> Vec<String> {
+        if self.has_streams { self.protocols.clone() } else { Vec::new() }
     }
 
     /// Returns true if a request offers one of the protocols.
@@ -290,7 +292,7 @@ mod tests {
 
     #[test]
     fn limits_upgraded_connections() {
-        let upgrades = Upgrades::new(Vec::new(), 2);
+        let upgrades = Upgrades::new(Vec::new(), false, 2);
         let (first, second) = (upgrades.enter(), upgrades.enter());
         assert!(first.is_some() && second.is_some());
         assert!(upgrades.enter().is_none());

@@ -35,7 +35,7 @@ pub(crate) struct Stream {
     /// Content that arrived while a guard waits, or that the program of a tunnel hasn't taken; and whether it is all of it.
     pub(crate) early: Vec<u8>,
     pub(crate) is_early_whole: bool,
-    /// It was upgraded.
+    /// Tunnel of an upgraded stream.
     pub(crate) tunnel: Option<Box<StreamTunnel>>,
 }
 

@@ -16,7 +16,7 @@ pub(crate) struct StreamTunnel {
     pub(crate) program: Program,
     /// Length of the send to the program that is in flight; 0 without one.
     pub(crate) in_flight: usize,
-    /// It is among the ready ones.
+    /// Set while it is among the ready ones.
     pub(crate) is_ready: bool,
     /// Receiving from the program is paused.
     pub(crate) is_paused: bool,

@@ -19,7 +19,7 @@ use http_body_util::{BodyExt, StreamBody};
 use tokio::sync::Notify;
 
 use crate::http2_client::{Client, OnHyper, piece, receive, run, send_all};
-use crate::served::{Served, drivers};
+use crate::served::{Served, drivers, here};
 use crate::trailers::{fields, known};
 
 /// More than the windows of a stream and of a connection.
@@ -32,7 +32,7 @@ fn each_driver(router: impl Fn() -> Router, test: impl AsyncFn(Client)) {
     }
     for driver in drivers() {
         println!("on {driver:?}");
-        let served = Served::on(driver, router());
+        let served = Served::of(here(router()).driver(driver).upgrades_streams());
         run(async { test(Client::connect(served.address).await).await });
     }
 }
@@ -338,9 +338,9 @@ fn serves_axums_web_sockets() {
             .route("/moved", any((StatusCode::SEE_OTHER, "moved")))
     };
     each_driver_and_hyper(routes, async |mut client| {
-        // Its SETTINGS have come then.
         assert_eq!(client.get("/").await.expect("whole").text(), "root");
-        let (response, mut sending) = client.connect_websocket("/ws").await.expect("it is enabled");
+        assert!(client.can_connect_websockets());
+        let (response, mut sending) = client.connect_websocket("/ws").await;
         let response = response.await.expect("a head");
         assert_eq!(response.status(), StatusCode::OK);
         assert!(!response.headers().contains_key(header::UPGRADE), "{response:?}");
@@ -355,10 +355,27 @@ fn serves_axums_web_sockets() {
         assert_eq!(exactly(&mut content, 2).await, message(CLOSE, false, &[]));
         assert!(piece(&mut content).await.is_none(), "the end of the stream");
 
-        let (response, _) = client.connect_websocket("/moved").await.expect("it is enabled");
+        let (response, _) = client.connect_websocket("/moved").await;
         assert_eq!(receive(response).await.expect("whole").text(), "moved");
-        let (response, _) = client.connect_websocket("/none").await.expect("it is enabled");
+        let (response, _) = client.connect_websocket("/none").await;
         assert_eq!(receive(response).await.expect("whole").head.status, StatusCode::NOT_FOUND);
+    });
+}
+
+/// A browser would ask a route of `get` in a way that it rejects.
+#[test]
+fn offers_no_web_sockets_by_default() {
+    if testkit::tls::skips("the client is in clear") {
+        return;
+    }
+    let served = Served::new(Router::new().route("/ws", get(echo_messages)).route("/", get("root")));
+    run(async {
+        let mut client = Client::connect(served.address).await;
+        client.get("/").await.expect("whole");
+        assert!(!client.can_connect_websockets());
+        let (response, _) = client.connect_websocket("/ws").await;
+        let error = response.await.expect_err("it isn't enabled");
+        assert_eq!(error.reason(), Some(Reason::PROTOCOL_ERROR));
     });
 }
 
@@ -367,11 +384,11 @@ fn a_handler_that_ignores_a_connect_sends_no_content() {
     let routes = || Router::new().route("/", any("root")).route("/get", get("root"));
     each_driver_and_hyper(routes, async |mut client| {
         client.get("/").await.expect("whole");
-        let (response, _) = client.connect_websocket("/").await.expect("it is enabled");
+        let (response, _) = client.connect_websocket("/").await;
         // axum drops the content; the tunnel ends at once.
         let response = receive(response).await.expect("whole");
         assert_eq!((response.head.status, response.text()), (StatusCode::OK, ""));
-        let (response, _) = client.connect_websocket("/get").await.expect("it is enabled");
+        let (response, _) = client.connect_websocket("/get").await;
         assert_eq!(receive(response).await.expect("whole").head.status, StatusCode::METHOD_NOT_ALLOWED);
     });
 }

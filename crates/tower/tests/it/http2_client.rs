@@ -95,10 +95,7 @@ impl Client {
     }
 
     /// Sends the head of an extended CONNECT to a WebSocket (RFC 8441).
-    pub(crate) async fn connect_websocket(
-        &mut self,
-        target: &str,
-    ) -> Result<(ResponseFuture, SendStream<Bytes>), h2::Error> {
+    pub(crate) async fn connect_websocket(&mut self, target: &str) -> (ResponseFuture, SendStream<Bytes>) {
         let mut request = Request::builder()
             .method("CONNECT")
             .uri(format!("http://{}{target}", self.address))
@@ -107,7 +104,12 @@ impl Client {
             .expect("a request");
         request.extensions_mut().insert(h2::ext::Protocol::from_static("websocket"));
         self.requests = self.requests.clone().ready().await.expect("a connection");
-        self.requests.send_request(request, false)
+        self.requests.send_request(request, false).expect("a stream")
+    }
+
+    /// Returns true if the server's SETTINGS, which have come with a response, enable that.
+    pub(crate) fn can_connect_websockets(&self) -> bool {
+        self.requests.is_extended_connect_protocol_enabled()
     }
 
     pub(crate) async fn get(&mut self, target: &str) -> Result<Received, h2::Error> {

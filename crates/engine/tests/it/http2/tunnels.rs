@@ -82,7 +82,7 @@ fn offers_extended_connect_where_the_service_has_a_protocol() {
         let mut received = received;
         let frame = Frame::take(&mut received).expect("a frame");
         assert_eq!(frame.kind, SETTINGS);
-        frame.to_settings().iter().any(|setting| *setting == (ENABLE_CONNECT_PROTOCOL, 1))
+        frame.to_settings().contains(&(ENABLE_CONNECT_PROTOCOL, 1))
     };
     let preface = testkit::http2::PREFACE;
     let with = world.send(preface);
