@@ -12,6 +12,11 @@ macro_rules! error_codes {
         }
 
         impl ErrorCode {
+            /// All codes, by number.
+            pub const ALL: &'static [Self] = &[$(Self::$variant,)*];
+            /// Number of codes.
+            pub const COUNT: usize = Self::ALL.len();
+
             /// Returns the code with this number; an unknown one counts as `INTERNAL_ERROR` (RFC 9113 7).
             #[must_use]
             pub fn from_number(number: u32) -> Self {
@@ -25,6 +30,15 @@ macro_rules! error_codes {
             }
         }
     };
+}
+
+/// Counts of sent frames, by number of their [`ErrorCode`].
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SentCodes {
+    /// RST_STREAM frames.
+    pub resets: [u32; ErrorCode::COUNT],
+    /// GOAWAY frames.
+    pub go_aways: [u32; ErrorCode::COUNT],
 }
 
 error_codes! {

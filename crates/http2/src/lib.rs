@@ -42,7 +42,7 @@ mod stream_error;
 mod streams;
 
 pub use connection::{Connection, Preface, Step, StreamEvent};
-pub use error::{ConnectionError, ErrorCode};
+pub use error::{ConnectionError, ErrorCode, SentCodes};
 pub use frame::PREFACE;
 pub use head::HeadBuffer;
 pub use priority::Priority;

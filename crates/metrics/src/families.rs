@@ -152,17 +152,27 @@ families! {
     Counter "shearwater_file_failures" [] "Responses truncated because a file had shrunk or could not be read." = |all, samples| {
         of_server(all, samples, |server| server.totals.files_failed);
     };
+    Gauge "shearwater_http2_connections_open" [] "Open HTTP/2 connections." = |all, samples| {
+        of_server(all, samples, |server| server.totals.http2_connections_open);
+    };
     Counter "shearwater_http2_connections" [] "HTTP/2 connections." = |all, samples| {
         of_server(all, samples, |server| server.totals.http2_connections);
     };
     Counter "shearwater_http2_requests" [] "Requests by HTTP/2: streams that have begun." = |all, samples| {
         of_server(all, samples, |server| server.totals.http2_streams);
     };
-    Counter "shearwater_http2_resets" [] "Streams that the client or the server has reset." = |all, samples| {
-        of_server(all, samples, |server| server.totals.http2_resets);
+    Counter "shearwater_http2_resets_received" [] "Streams that clients have reset." = |all, samples| {
+        of_server(all, samples, |server| server.totals.http2_resets_received);
     };
-    Counter "shearwater_http2_errors" [] "HTTP/2 connections that ended because the client broke a rule or a limit." = |all, samples| {
-        of_server(all, samples, |server| server.totals.http2_errors);
+    Counter "shearwater_http2_resets_sent" ["code"] "RST_STREAM frames sent, by error code. NO_ERROR: the response is complete before its request." = |all, samples| {
+        for (code, count) in all.server.iter().flat_map(|server| server.totals.http2_resets_sent()) {
+            samples.add(&[code], count);
+        }
+    };
+    Counter "shearwater_http2_goaways_sent" ["code"] "GOAWAY frames sent, by error code. NO_ERROR: an idle connection, or a drain; ENHANCE_YOUR_CALM: a limit." = |all, samples| {
+        for (code, count) in all.server.iter().flat_map(|server| server.totals.http2_go_aways_sent()) {
+            samples.add(&[code], count);
+        }
     };
     Gauge "shearwater_tls_connections" [] "Open connections by TLS, those within their handshake included. Like all metrics of TLS, absent without it." = |all, samples| {
         of_tls(all).for_each(|totals| samples.add(&[], totals.tls_connections));

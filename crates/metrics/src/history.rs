@@ -179,6 +179,7 @@ fn rates(before: &Snapshot, now: &Snapshot) -> Rates {
         accepted: per_second(&of_server(|totals| totals.connections_accepted)),
         closed: per_second(&of_server(|totals| totals.connections_closed)),
         handshakes: handshakes / seconds,
+        http2_requests: per_second(&of_server(|totals| totals.http2_streams)),
         resumed_part: part(resumed, handshakes - resumed),
         log_lines: per_second(&|counts| counts.log.as_ref().map_or(0, |log| log.written)),
         cache_hit_part: part(hits, misses),

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use shearwater_metrics::document::{Level, Percentiles, Site, Status};
+use shearwater_metrics::document::{Counts, Level, Percentiles, Site, Status};
 use shearwater_metrics::format::{self, NO_VALUE, counted};
 
 use crate::top::style::{Line, Paint, Style, wrap};
@@ -185,6 +185,7 @@ impl Screen<'_> {
         lines.push(percentiles("First byte", rates.map(|rates| rates.first_byte)));
         lines.extend(self.connections());
         lines.extend(self.tls());
+        lines.extend(self.http2());
         lines
     }
 
@@ -233,6 +234,24 @@ impl Screen<'_> {
             ],
             0,
         );
+        Some(line.end())
+    }
+
+    /// Returns a row about HTTP/2, if there was a connection.
+    fn http2(&self) -> Option<String> {
+        let (http2, rates) = (self.status.http2.as_ref()?, self.status.rates.as_ref());
+        let mut line = self.labelled("HTTP/2");
+        line.cell(&[(Paint::Bold, &format!("{} open", format::grouped(http2.open)))], FIRST);
+        let requests = format::rate(rates.map(|rates| rates.http2_requests));
+        line.cell(&[(Paint::Plain, &format!("{requests}/s")), (Paint::Soft, " requests")], 0);
+        let of_errors = |counts: &Counts| {
+            let errors = counts.iter().filter(|(code, _)| *code != "NO_ERROR").map(|(_, count)| *count);
+            errors.fold(0, u64::saturating_add)
+        };
+        let resets = http2.resets_received.saturating_add(of_errors(&http2.resets_sent));
+        for (count, name) in [(resets, " resets"), (of_errors(&http2.goaways_sent), " GOAWAY by error")] {
+            line.cell(&[(Paint::Plain, &format::grouped(count)), (Paint::Soft, name)], 0);
+        }
         Some(line.end())
     }
 

@@ -171,6 +171,18 @@ fn shows_handshakes_and_certificates() {
 }
 
 #[test]
+fn shows_connections_and_requests_of_http2() {
+    let http2 = json!({
+        "open": 7, "connections": 90, "requests": 5000, "resets_received": 3,
+        "resets_sent": { "NO_ERROR": 8, "CANCEL": 1, "REFUSED_STREAM": 1 }, "goaways_sent": { "ENHANCE_YOUR_CALM": 1 },
+    });
+    let lines =
+        lines(&changed(&busy(), &json!({ "http2": http2, "rates.http2_requests": 2500.0 })), 80, None);
+    let row = "HTTP/2       7 open          2,500/s requests   5 resets   1 GOAWAY by error";
+    assert!(lines.iter().any(|line| line == row), "{}", lines.join("\n"));
+}
+
+#[test]
 fn an_older_server_has_counts_and_no_verdict() {
     let lines = lines(&old(), 80, None);
     assert_eq!(lines[1], "● The server is older than this program.");

@@ -94,6 +94,8 @@ pub(crate) struct BusyTable {
     #[expect(clippy::vec_box, reason = "one moves between `spare` and `used` without being copied")]
     spare: Vec<Box<Busy>>,
     held_bytes: usize,
+    /// Number of HTTP/2 connections.
+    pub(crate) multiplexed: usize,
     /// Connections that can be evicted, by size.
     holders: Holders,
     /// Memory of exchanges, in bytes.
@@ -209,6 +211,7 @@ impl BusyTable {
     pub(crate) fn release(&mut self, index: &mut u32) {
         if *index != NONE {
             let mut busy = self.take_out(*index);
+            self.multiplexed -= usize::from(busy.many.is_some());
             if busy.class.take().is_some() {
                 self.holders.set(*index, None);
             }

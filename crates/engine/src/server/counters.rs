@@ -4,6 +4,7 @@
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use shearwater_http2::{ErrorCode, SentCodes};
 use shearwater_io::secure::Failure;
 
 macro_rules! counters {
@@ -17,6 +18,8 @@ macro_rules! counters {
         pub(crate) struct Counters {
             $($(#[$doc])* pub(crate) $name: Counter,)*
             $($(#[$limit_doc])* pub(crate) $limit: Counter,)*
+            http2_resets_sent: [Counter; ErrorCode::COUNT],
+            http2_go_aways_sent: [Counter; ErrorCode::COUNT],
         }
 
         /// Snapshot of the counters of one worker, or summed over several.
@@ -25,6 +28,8 @@ macro_rules! counters {
         pub struct Totals {
             $($(#[$doc])* pub $name: u64,)*
             $($(#[$limit_doc])* pub $limit: u64,)*
+            http2_resets_sent: [u64; ErrorCode::COUNT],
+            http2_go_aways_sent: [u64; ErrorCode::COUNT],
         }
 
         impl Totals {
@@ -32,6 +37,10 @@ macro_rules! counters {
             pub(crate) fn add(&mut self, counters: &Counters) {
                 $(self.$name += counters.$name.get();)*
                 $(self.$limit += counters.$limit.get();)*
+                for number in 0..ErrorCode::COUNT {
+                    self.http2_resets_sent[number] += counters.http2_resets_sent[number].get();
+                    self.http2_go_aways_sent[number] += counters.http2_go_aways_sent[number].get();
+                }
             }
 
             /// Returns each counter's name and value, in a fixed order.
@@ -94,20 +103,20 @@ counters! {
         /// Reloads that were ordered (`Control::reload`).
         reloads,
         /// Connections with an unfinished request now: its head or body is incomplete, or its handler has deferred the
-        /// response. Like the next two, it is 0 without a listener for exchanges.
+        /// response. Like the next three, it is 0 without a listener for exchanges.
         connections_unfinished,
         /// Connections with a response that the kernel hasn't taken whole now.
         connections_sending,
         /// Upgraded connections that are open now.
         connections_handed_over,
+        /// HTTP/2 connections that are open now.
+        http2_connections_open,
         /// HTTP/2 connections.
         http2_connections,
         /// HTTP/2 requests: streams that have begun.
         http2_streams,
-        /// Streams that were reset by either side.
-        http2_resets,
-        /// HTTP/2 connections that ended with an error: a rule or a limit was broken.
-        http2_errors,
+        /// Streams that clients have reset.
+        http2_resets_received,
         /// Connections with TLS now, those within their handshake included.
         tls_connections,
         /// Completed handshakes of TLS 1.2.
@@ -235,6 +244,15 @@ impl Counters {
         }
     }
 
+    /// Counts RST_STREAM and GOAWAY frames.
+    #[cold]
+    pub(crate) fn count_codes(&self, sent: &SentCodes) {
+        for number in 0..ErrorCode::COUNT {
+            self.http2_resets_sent[number].add(sent.resets[number].into());
+            self.http2_go_aways_sent[number].add(sent.go_aways[number].into());
+        }
+    }
+
     /// Counts a response by class, unless it is a `2xx`: those are derived from the total.
     pub(crate) fn count_class(&self, status: u16) {
         let counter = match status {
@@ -265,11 +283,25 @@ impl Totals {
         self.iter().filter_map(|(name, count)| Some((name.strip_prefix("tls_failed_")?, count)))
     }
 
+    /// Returns the RST_STREAM frames sent, by error code (RFC 9113 section 7).
+    pub fn http2_resets_sent(&self) -> impl Iterator<Item = (&'static str, u64)> {
+        by_code(self.http2_resets_sent)
+    }
+
+    /// Returns the GOAWAY frames sent, by error code. `NO_ERROR` is that of idle timeouts and drains.
+    pub fn http2_go_aways_sent(&self) -> impl Iterator<Item = (&'static str, u64)> {
+        by_code(self.http2_go_aways_sent)
+    }
+
     /// Returns the number of open connections.
     #[must_use]
     pub fn connections_open(&self) -> u64 {
         self.connections_accepted.saturating_sub(self.connections_closed)
     }
+}
+
+fn by_code(counts: [u64; ErrorCode::COUNT]) -> impl Iterator<Item = (&'static str, u64)> {
+    ErrorCode::ALL.iter().map(|code| code.name()).zip(counts)
 }
 
 /// One counter with a single writer, so that a load and a store suffice.

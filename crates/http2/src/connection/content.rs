@@ -118,7 +118,7 @@ impl Connection {
             None => {
                 self.charge_reset()?;
                 self.streams.note_closed(stream, ClosedBy::Us);
-                frame::append_reset(out, stream, error.code());
+                self.append_reset(stream, error.code(), out);
             }
         }
         Ok(StreamEvent::Failed { stream: StreamId(stream), error })

@@ -5,7 +5,7 @@ use shearwater_http1::{Framing, KnownField, ParseError};
 use super::Connection;
 use super::receive::StreamEvent;
 use crate::error::ConnectionError;
-use crate::frame::{self, FrameHeader, HeadersPayload, flag};
+use crate::frame::{FrameHeader, HeadersPayload, flag};
 use crate::head::{HeadBuffer, HeadError};
 use crate::hpack::HpackError;
 use crate::limits::{BLOCK_BYTES_MAX, CONTINUATIONS_MAX};
@@ -234,7 +234,7 @@ impl Connection {
         self.streams.begin(id);
         self.streams.note_closed(id, ClosedBy::Us);
         self.charge_reset()?;
-        frame::append_reset(out, id, error.code());
+        self.append_reset(id, error.code(), out);
         Ok(Some(StreamEvent::Failed { stream: StreamId(id), error }))
     }
 }

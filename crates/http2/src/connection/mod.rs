@@ -8,7 +8,7 @@ mod send;
 pub use receive::{Step, StreamEvent};
 
 use crate::budget::Budget;
-use crate::error::{ConnectionError, ErrorCode};
+use crate::error::{ConnectionError, ErrorCode, SentCodes};
 use crate::frame::{self, PREFACE, PeerSettings};
 use crate::hpack::{Decoder, Encoder};
 use crate::limits::{CONTROL_FRAMES_MAX, CONTROL_FRAMES_PER_SECOND, Limits, RESETS_MAX, RESETS_PER_SECOND};
@@ -51,6 +51,7 @@ pub struct Connection {
     /// Bytes that we may send, over all streams.
     send_window: i32,
     work: Work,
+    sent_codes: Option<Box<SentCodes>>,
 }
 
 /// Counts of what costs work and no content pays for.
@@ -143,6 +144,7 @@ impl Connection {
                 acknowledgements: 0,
                 streams_this_turn: 0,
             },
+            sent_codes: None,
         }
     }
 
@@ -157,6 +159,12 @@ impl Connection {
     /// Records that everything written until now was sent.
     pub fn output_sent(&mut self) {
         self.work.acknowledgements = 0;
+    }
+
+    /// Takes the counts of RST_STREAM and GOAWAY frames written since the last call. To be called after each batch of
+    /// received bytes.
+    pub fn take_sent_codes(&mut self) -> Option<Box<SentCodes>> {
+        self.sent_codes.take()
     }
 
     /// Returns the number of open streams: their requests or responses haven't ended.
@@ -208,7 +216,7 @@ impl Connection {
     pub fn drain(&mut self, out: &mut Vec<u8>) {
         if self.drain == Drain::No && self.failure().is_none() {
             self.drain = Drain::Announced;
-            frame::append_go_away(out, ANY_STREAM, ErrorCode::NoError, "");
+            self.append_go_away(ANY_STREAM, ErrorCode::NoError, "", out);
             frame::append_ping(out, DRAIN_PING, false);
         }
     }
@@ -218,7 +226,7 @@ impl Connection {
     pub fn refuse_streams(&mut self, out: &mut Vec<u8>) {
         if !matches!(self.drain, Drain::Final(_)) && self.failure().is_none() {
             self.drain = Drain::Final(self.streams.last());
-            frame::append_go_away(out, self.streams.last(), ErrorCode::NoError, "");
+            self.append_go_away(self.streams.last(), ErrorCode::NoError, "", out);
         }
     }
 
@@ -231,7 +239,7 @@ impl Connection {
             Drain::Final(last) => last,
             Drain::No | Drain::Announced => self.streams.last(),
         };
-        frame::append_go_away(out, last, error.code(), error.name());
+        self.append_go_away(last, error.code(), error.name(), out);
         self.state = State::Failed(error);
         error
     }
@@ -249,8 +257,18 @@ impl Connection {
         let id = self.streams[slot].id;
         self.close(slot, ClosedBy::Us, out);
         self.charge_reset()?;
-        frame::append_reset(out, id, error.code());
+        self.append_reset(id, error.code(), out);
         Ok(())
+    }
+
+    fn append_reset(&mut self, stream: u32, code: ErrorCode, out: &mut Vec<u8>) {
+        self.sent_codes.get_or_insert_default().resets[code as usize] += 1;
+        frame::append_reset(out, stream, code);
+    }
+
+    fn append_go_away(&mut self, last: u32, code: ErrorCode, text: &str, out: &mut Vec<u8>) {
+        self.sent_codes.get_or_insert_default().go_aways[code as usize] += 1;
+        frame::append_go_away(out, last, code, text);
     }
 
     /// Removes a stream; content that wasn't consumed no longer counts.

@@ -140,7 +140,7 @@ impl Connection {
         if let Some(slot) = self.writable(stream) {
             self.close(slot, ClosedBy::Us, out);
             match self.charge_reset() {
-                Ok(()) => frame::append_reset(out, stream.0, code),
+                Ok(()) => self.append_reset(stream.0, code, out),
                 Err(error) => _ = self.fail(error, out),
             }
         }
@@ -190,7 +190,7 @@ impl Connection {
         if is_request_ended {
             self.close(slot, ClosedBy::Client, out);
         } else {
-            frame::append_reset(out, id, ErrorCode::NoError);
+            self.append_reset(id, ErrorCode::NoError, out);
             self.close(slot, ClosedBy::Us, out);
         }
     }

@@ -2,10 +2,12 @@
 //!
 //! All counts are since the start: a reader computes rates from two documents. Unknown counts are absent, never 0.
 
+mod protocols;
 mod recent;
 
 use std::collections::BTreeMap;
 
+pub use protocols::{Certificate, Http2, Tls};
 pub use recent::{Check, Column, Columns, Finding, Level, Percentile, Percentiles, Rates, Recent, Verdict};
 use serde::{Deserialize, Serialize};
 use shearwater::engine::visible::OneLine;
@@ -66,6 +68,9 @@ pub struct Status {
     /// TLS; absent without it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tls: Option<Tls>,
+    /// HTTP/2; absent before the first connection.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub http2: Option<Http2>,
     /// The process.
     pub process: Process,
     /// The last messages to the operator, the newest last.
@@ -266,47 +271,6 @@ pub struct Site {
     pub sent_per_second: Option<f64>,
 }
 
-/// TLS of a server.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[non_exhaustive]
-pub struct Tls {
-    /// Open connections, those within their handshake included.
-    pub connections: u64,
-    /// Completed handshakes by version: `1.2`, `1.3`.
-    pub handshakes: Counts,
-    /// Completed handshakes that continued an earlier session.
-    pub resumed: u64,
-    /// Handshakes whose costly step waited for a later turn.
-    pub queued: u64,
-    /// Failed sessions by reason.
-    pub failures: Counts,
-    /// Memory of records that are incomplete, in bytes.
-    pub partial_bytes: u64,
-    /// Certificates, those that end first first.
-    #[serde(default)]
-    pub certificates: Vec<Certificate>,
-}
-
-/// A certificate.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[non_exhaustive]
-pub struct Certificate {
-    /// Its name: the site's first host, or `(default)`.
-    pub name: String,
-    /// `own`, `auto` (the server gets it by itself) or `self-signed`.
-    pub source: String,
-    /// `valid`, `ends_soon`, `not_yet_valid`, `missing` (none yet) or `expired`.
-    pub state: String,
-    /// Beginning of its validity, in seconds since 1970; `null` without a certificate.
-    pub not_before: Option<u64>,
-    /// End of its validity.
-    pub not_after: Option<u64>,
-    /// Seconds until the end; negative after it.
-    pub ends_in_seconds: Option<i64>,
-    /// The last order of a new one has failed.
-    pub failing: bool,
-}
-
 /// A process. Figures that the system doesn't report are absent.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
@@ -361,21 +325,6 @@ impl From<&SiteFigures> for Site {
     }
 }
 
-impl Certificate {
-    fn of(certificate: &crate::Certificate, now: u64) -> Self {
-        let end = certificate.validity.map(|(_, end)| end);
-        Self {
-            name: certificate.name.clone(),
-            source: certificate.source.to_owned(),
-            state: certificate.state(now).name().to_owned(),
-            not_before: certificate.validity.map(|(begin, _)| begin),
-            not_after: end,
-            ends_in_seconds: end.map(|end| end.cast_signed().saturating_sub(now.cast_signed())),
-            failing: certificate.is_failing,
-        }
-    }
-}
-
 impl From<&Snapshot> for Status {
     fn from(snapshot: &Snapshot) -> Self {
         let of_class = |class| snapshot.of_class(class);
@@ -425,21 +374,10 @@ impl From<&Snapshot> for Status {
         };
         if let Some(figures) = &snapshot.server {
             status.add_server(figures);
-            status.tls = figures.has_tls.then(|| tls(snapshot, figures));
+            status.tls = figures.has_tls.then(|| protocols::tls(snapshot, figures));
+            status.http2 = (figures.totals.http2_connections > 0).then(|| protocols::http2(&figures.totals));
         }
         status
-    }
-}
-
-fn tls(snapshot: &Snapshot, ServerFigures { totals, .. }: &ServerFigures) -> Tls {
-    Tls {
-        connections: totals.tls_connections,
-        handshakes: named(["1.2", "1.3"], [totals.tls12_handshakes, totals.tls13_handshakes]),
-        resumed: totals.tls_resumed,
-        queued: totals.tls_queued,
-        failures: totals.tls_failures().map(|(reason, count)| (reason.to_owned(), count)).collect(),
-        partial_bytes: totals.tls_partial_bytes,
-        certificates: snapshot.certificates.iter().map(|of| Certificate::of(of, snapshot.now)).collect(),
     }
 }
 

@@ -89,6 +89,9 @@ pub struct Rates {
     pub closed: f64,
     /// Completed TLS handshakes.
     pub handshakes: f64,
+    /// Requests by HTTP/2.
+    #[serde(default)]
+    pub http2_requests: f64,
     /// The part of these handshakes that continued an earlier session; `null` without one.
     pub resumed_part: Option<f64>,
     /// Lines of the access log.

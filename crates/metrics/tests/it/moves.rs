@@ -6,6 +6,8 @@ use shearwater::{App, Limits, MessageLevel, Server, Timeouts, Verbosity};
 use shearwater_metrics::document::Level;
 use shearwater_metrics::limits::EARLY_MESSAGES_MAX;
 use shearwater_metrics::{CacheCounts, CompressionCounts, LogCounts, Metrics};
+use testkit::http2::frame::{self, Frame};
+use testkit::http2::request_fields;
 use testkit::{TIMEOUT, request};
 
 use crate::served::on_each_driver;
@@ -96,6 +98,44 @@ fn counts_responses_in_flight_and_disconnected_clients() {
         served.until(|scraped| scraped.value(unfinished) == 1.0);
         client.send("cde").response("POST");
         served.until(|scraped| scraped.value(unfinished) == 0.0);
+    });
+}
+
+#[test]
+fn counts_connections_and_ends_of_http2() {
+    on_each_driver(Timeouts::default(), |served| {
+        assert_eq!(served.status().http2, None);
+        let mut client = served.connect_by_http2();
+        let stream = client.send("GET", "/", &[], b"").expect("it is sent");
+        assert_eq!(client.response(stream).expect("a response").status, 200);
+        let stream = client.send("GET", "/large", &[], b"").expect("it is sent");
+        client.head(stream).expect("a head");
+        client.session().reset(stream, frame::CANCEL);
+        // Its content is longer than it says.
+        let fields = [("content-length", "1")];
+        let stream = client.session().begin(&request_fields("http", "POST", "/", &fields));
+        client.session().send_data(stream, b"two", true);
+        client.flush().expect("it is sent");
+        assert!(client.response(stream).is_err());
+        let scraped = served.until(|scraped| scraped.value("shearwater_http2_resets_received_total") == 1.0);
+        for (name, count) in [
+            ("shearwater_http2_connections_open", 1.0),
+            ("shearwater_http2_connections_total", 1.0),
+            ("shearwater_http2_requests_total", 3.0),
+            ("shearwater_http2_resets_sent_total{code=\"PROTOCOL_ERROR\"}", 1.0),
+            ("shearwater_http2_goaways_sent_total{code=\"PROTOCOL_ERROR\"}", 0.0),
+        ] {
+            assert_eq!(scraped.value(name), count, "{name}");
+        }
+        // A frame of a stream that hasn't begun.
+        client.session().push(&Frame::data(99, b"", true));
+        assert_eq!(client.end().expect("its end").map(|(_, code)| code), Some(1));
+        let code = "shearwater_http2_goaways_sent_total{code=\"PROTOCOL_ERROR\"}";
+        let scraped = served.until(|scraped| scraped.value("shearwater_http2_connections_open") == 0.0);
+        assert_eq!((scraped.value(code), scraped.sum("shearwater_http2_goaways_sent_total")), (1.0, 1.0));
+        let http2 = served.status().http2.expect("there was a connection");
+        assert_eq!((http2.open, http2.connections, http2.requests), (0, 1, 3));
+        assert_eq!((http2.resets_sent["PROTOCOL_ERROR"], http2.goaways_sent.len()), (1, 1));
     });
 }
 

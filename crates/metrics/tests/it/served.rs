@@ -1,14 +1,16 @@
 //! A server with metrics and an admin listener, on each driver.
 
-use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpStream};
 use std::ops::ControlFlow;
 use std::time::{Duration, Instant};
 
 use shearwater::{
-    App, Call, DriverChoice, Error, Request, Response, Running, Server, StartError, Timeouts, Verbosity,
+    App, Call, DriverChoice, Error, Http2Options, Request, Response, Running, Server, StartError, Timeouts,
+    Verbosity,
 };
 use shearwater_metrics::document::Status;
 use shearwater_metrics::{Admin, AdminOptions, Metrics};
+use testkit::http2::Http2Client;
 use testkit::{TIMEOUT, TestClient};
 
 use crate::parser::Exposition;
@@ -30,7 +32,8 @@ impl Served {
     /// Serves the test's app on a driver; returns `None` if that isn't available.
     fn start(driver: DriverChoice, timeouts: Timeouts) -> Option<Self> {
         let metrics = Metrics::new("1.2.3");
-        let server = Server::new("127.0.0.1:0").workers(2).driver(driver).timeouts(timeouts);
+        let http2 = Http2Options { prior_knowledge: true, ..Http2Options::default() };
+        let server = Server::new("127.0.0.1:0").workers(2).driver(driver).timeouts(timeouts).http2(http2);
         let server = metrics.observe(server.verbosity(Verbosity::Off));
         let running = match server.start_app(app(&metrics)) {
             Ok(running) => running,
@@ -45,6 +48,14 @@ impl Served {
 
     pub(crate) fn connect(&self) -> TestClient {
         TestClient::connect(self.running.as_ref().expect("it serves").address())
+    }
+
+    /// Connects a client of HTTP/2.
+    pub(crate) fn connect_by_http2(&self) -> Http2Client<TcpStream> {
+        let stream = TcpStream::connect(self.running.as_ref().expect("it serves").address());
+        let stream = stream.expect("it listens");
+        stream.set_read_timeout(Some(TIMEOUT)).expect("a socket");
+        Http2Client::in_clear(stream).expect("it serves HTTP/2")
     }
 
     /// Connects to the admin listener.

@@ -78,6 +78,7 @@ impl<S: Service> WorkerState<S> {
         let mut busy = self.busy.take(token, &mut conn.busy);
         busy.many = Some(many);
         self.busy.put(conn.busy, busy);
+        self.busy.multiplexed += 1;
         self.counters.http2_connections.add(1);
     }
 
@@ -235,6 +236,9 @@ impl<D: Driver, S: Service> Worker<D, S> {
         let state = &mut self.state;
         let (_, many) = state.entered();
         many.is_unflushed = false;
+        if let Some(sent) = many.connection.take_sent_codes() {
+            state.counters.count_codes(&sent);
+        }
         if state.table.get(token).has(Flag::Sending) {
             state.leave(token);
             return self.reconcile(token);
@@ -244,9 +248,8 @@ impl<D: Driver, S: Service> Worker<D, S> {
         if let Some(now_us) = now_us {
             many.count_output(now_us);
         }
-        let (is_finished, has_failed) = (many.connection.is_finished(), many.connection.failure().is_some());
+        let is_finished = many.connection.is_finished();
         if is_finished {
-            state.counters.http2_errors.add(u64::from(has_failed));
             state.cancel_entered(token, ExchangeEnd::Truncated);
         }
         state.put_back(token);

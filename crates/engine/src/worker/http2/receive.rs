@@ -179,11 +179,13 @@ impl<S: Service> WorkerState<S> {
                 }
                 return self.receive_content(token, stream, b"", true, driver);
             }
-            StreamEvent::Reset { stream, .. } => (stream, ExchangeEnd::Disconnected),
+            StreamEvent::Reset { stream, .. } => {
+                self.counters.http2_resets_received.add(1);
+                (stream, ExchangeEnd::Disconnected)
+            }
             StreamEvent::Failed { stream, .. } => (stream, ExchangeEnd::Truncated),
             StreamEvent::Request { .. } | StreamEvent::Data { .. } | StreamEvent::More => return,
         };
-        self.counters.http2_resets.add(1);
         let (_, many) = self.entered();
         if let Some(stream) = many.remove(id) {
             self.drop_stream(token, stream, end);
@@ -406,8 +408,6 @@ impl<S: Service> WorkerState<S> {
     pub(super) fn reset_stream(&mut self, token: Token, id: StreamId, code: ErrorCode, end: ExchangeEnd) {
         let (out, many) = self.entered();
         many.connection.reset(id, code, out.bytes_mut());
-        self.counters.http2_resets.add(1);
-        let (_, many) = self.entered();
         if let Some(stream) = many.remove(id) {
             self.drop_stream(token, stream, end);
         }
