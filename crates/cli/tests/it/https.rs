@@ -1,9 +1,11 @@
 //! HTTPS of the program, on each driver: one case for each behaviour. `SHEARWATER_TEST_TLS=1` runs the rest of the suites over TLS.
 
+use std::net::TcpStream;
 use std::path::PathBuf;
 
+use testkit::http2::Http2Client;
 use testkit::tls::{ClientTls, ClientTlsOptions};
-use testkit::{Client, Stream, TestClient, TestFolder};
+use testkit::{Client, Stream, TIMEOUT, TestClient, TestFolder};
 
 use crate::authority::{Authority, Issued};
 use crate::process::{Server, drivers, program, run};
@@ -208,6 +210,34 @@ fn asks_for_client_certificates() {
         let Issued { certificate, key } = Authority::new("Other Authority").issue(&["client"]);
         let of_another = site.refusal(&of(&certificate, &key));
         assert!(of_another.contains("alert"), "{of_another}");
+    });
+}
+
+/// A browser may send requests for any host that the certificate names (RFC 9110 section 7.4).
+#[test]
+fn responds_421_to_a_host_that_wants_client_certificates() {
+    let sites = format!(
+        "tls = {{ cert = \"a.pem\", key = \"a.key\" }}\n\
+         [[site]]\nhosts = [\"guarded.example\"]\nroot = \"www\"\n{WITH_CLIENTS}\
+         [[site]]\nhosts = [\"open.example\"]\nroot = \"www\"\ntls = {{ cert = \"a.pem\", key = \"a.key\" }}\n"
+    );
+    on_each_driver("", &sites, |site| {
+        let hosts = [("localhost", 200), ("guarded.example", 421), ("open.example", 200)];
+        for (host, status) in hosts {
+            let mut client = site.connect();
+            let response = client.request("GET", "/f.txt", &[&format!("Host: {host}")]);
+            assert_eq!(response.status, status, "{host}: {response:?}");
+        }
+        let tls = site.tls_with(&ClientTlsOptions { protocols: &["h2"], ..ClientTlsOptions::default() });
+        let socket = TcpStream::connect(site.server.address()).expect("it listens");
+        socket.set_read_timeout(Some(TIMEOUT)).expect("a socket");
+        let stream = Stream::from(socket).secured(&tls).expect("a session");
+        let mut client = Http2Client::new(stream).expect("it serves HTTP/2");
+        for (host, status) in hosts.into_iter().chain(hosts) {
+            let stream = client.send("GET", "/f.txt", &[("host", host)], b"").expect("it is sent");
+            let response = client.response(stream).expect("a response");
+            assert_eq!(response.status, status, "{host} by HTTP/2: {response:?}");
+        }
     });
 }
 

@@ -2,7 +2,9 @@
 
 use shearwater_engine::Timeouts;
 
-use crate::harness::letters::{ALERT, CONTENT, HELLO, MESSAGE, REFUSED, SecureSim, record};
+use testkit::http2::Session;
+
+use crate::harness::letters::{ALERT, CONTENT, HELLO, HTTP2, MESSAGE, REFUSED, SecureSim, record};
 use crate::harness::unit::head;
 use crate::harness::{ExpectedResponse, Setting, SimClient, SimWorld};
 
@@ -35,6 +37,23 @@ fn responds_421_to_a_host_of_another_client_policy() {
     let statuses: Vec<_> = text.split("HTTP/1.1 ").skip(1).map(|response| &response[..3]).collect();
     assert_eq!(statuses, ["200", "200", "421"]);
     client.assert_closed();
+}
+
+/// Browsers send requests of other hosts on a connection whose certificate has their names (RFC 9113 section 9.1.1).
+#[test]
+fn responds_421_on_the_stream_of_a_host_of_another_client_policy() {
+    let mut world = world();
+    let mut client = SimClient::new(world.net.connect());
+    world.feed(&mut client, record(HELLO, &[b"a", HTTP2].concat()));
+    let mut session = Session::new(&[]);
+    let streams = ["a.example", "b.example", "about.example"]
+        .map(|host| session.send("GET", "/", &[("host", host)], b""));
+    world.feed(&mut client, record(CONTENT, &session.take_output()));
+    session.receive(client.read()).expect("valid frames");
+    let statuses =
+        streams.map(|stream| session.response(stream).expect("no reset").expect("a response").status);
+    assert_eq!(statuses, [200, 421, 200]);
+    assert_eq!((session.go_away(), client.peer.saw_fin()), (None, false), "the others go on");
 }
 
 #[test]

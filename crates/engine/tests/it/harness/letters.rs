@@ -15,6 +15,8 @@ pub(crate) const CONTENT: u8 = 23;
 pub(crate) const MESSAGE: u8 = 24;
 /// Content of a hello that is refused, by this alert.
 pub(crate) const REFUSED: u8 = b'!';
+/// End of the content of a hello that offers HTTP/2.
+pub(crate) const HTTP2: &[u8] = b"h2";
 pub(crate) const ALERT: &[u8] = b"alert";
 
 pub(crate) type SecureSim = Secure<Sim, Letters>;
@@ -96,7 +98,7 @@ impl Session for Lettered {
                 self.0 = Some(Arc::new(SessionFacts {
                     version: Version::Tls13,
                     is_resumed: false,
-                    alpn: Some("http/1.1"),
+                    alpn: Some(if wire[5..len].ends_with(HTTP2) { "h2" } else { "http/1.1" }),
                     server_name: Some("a.example".into()),
                     client_certificates: Box::new([Box::from(&b"a certificate"[..])]),
                     client_policy: wire[5].into(),
