@@ -45,6 +45,13 @@ impl HeadBuffer {
         self.builder.head()
     }
 
+    /// Returns the method and path of the last head that was rejected; empty if they hadn't been stored by then.
+    #[must_use]
+    pub fn rejected_target(&self) -> (&[u8], &[u8]) {
+        let part = |field| self.pseudo.get(field).unwrap_or_default();
+        (part(PseudoField::Method), part(PseudoField::Path))
+    }
+
     /// Returns the fields of the last [`StreamEvent::Trailers`](crate::StreamEvent::Trailers), without those that can't be
     /// trailers.
     #[must_use]

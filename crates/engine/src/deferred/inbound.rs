@@ -62,6 +62,11 @@ impl TrailerSection {
         (before, received.capacity())
     }
 
+    /// Returns the lines so far.
+    pub(crate) fn received(&self) -> Vec<u8> {
+        self.received.borrow().clone()
+    }
+
     /// Returns a complete section.
     pub(crate) fn lines(&self) -> &[u8] {
         self.read.get_or_init(|| self.received.take())

@@ -242,6 +242,11 @@ impl Shared {
         self.changed(before, after);
     }
 
+    /// Worker: returns the trailer section so far, which the handler hasn't asked for.
+    pub(crate) fn received_trailers(&self) -> Vec<u8> {
+        self.trailers.get().map_or_else(Vec::new, |section| section.received())
+    }
+
     /// Worker: marks the body as complete.
     pub(crate) fn end_body(&self) {
         self.input.borrow_mut().is_over = true;

@@ -69,6 +69,11 @@ pub(crate) enum Received<'a> {
     Head(Head<'a>),
     /// The beginning of a head that is malformed or incomplete.
     Line(&'a [u8]),
+    /// Pseudo-fields of a rejected head of HTTP/2.
+    Fields {
+        method: &'a [u8],
+        path: &'a [u8],
+    },
 }
 
 /// A request field that listeners asked for, in lower case.
@@ -159,6 +164,7 @@ impl Group {
                 (head.method_name().as_bytes(), head.target_str().as_bytes(), Some(head.version()))
             }
             Received::Line(input) => split_line(input),
+            Received::Fields { method, path } => (*method, *path, Some(Version::Http2)),
         };
         let (method, target) = (bounded(method), bounded(target));
         let text = self.text.len() as u32;
@@ -170,13 +176,13 @@ impl Group {
                     self.describe_field(head.field(*known));
                 }
                 (Received::Head(head), _) => self.describe_values(head.all_named(name)),
-                (Received::Line(_), _) => self.describe_field(None),
+                _ => self.describe_field(None),
             }
         }
         if let Some(proxies) = proxies {
             self.describe_client(match received {
                 Received::Head(head) => proxies.client(token, head),
-                Received::Line(_) => proxies.address(token),
+                Received::Line(_) | Received::Fields { .. } => proxies.address(token),
             });
         }
         self.records.push(Record {

@@ -4,6 +4,7 @@ mod bodies;
 mod client;
 mod ends;
 mod faults;
+mod guards;
 mod records;
 mod tunnels;
 

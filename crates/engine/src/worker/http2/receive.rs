@@ -1,5 +1,6 @@
 //! Received frames: requests, their content, and their resets.
 
+use std::mem;
 use std::ops::ControlFlow;
 
 use shearwater_http1::{Expectation, Framing, Head, HeadParser, is_same_protocol};
@@ -9,6 +10,7 @@ use shearwater_io::{Driver, Token};
 use crate::connection::Flag;
 use crate::deferred::calls::Deferral;
 use crate::exchange::body::{BodyReader, To};
+use crate::exchange::id::ExchangeId;
 use crate::exchange::{Exchange, State};
 use crate::limits::REQUESTS_PER_TURN_MAX;
 use crate::observe::record::{ExchangeEnd, Received};
@@ -63,7 +65,7 @@ impl<D: Driver, S: Service> Worker<D, S> {
         let state = &mut self.state;
         let index = state.table.get(token).busy;
         let Some(busy) = state.busy.get_mut(index) else { return };
-        let mut input = std::mem::take(&mut busy.input);
+        let mut input = mem::take(&mut busy.input);
         if !state.enter(token) {
             return;
         }
@@ -162,7 +164,9 @@ impl<S: Service> WorkerState<S> {
                     return self.refuse_exchange(token, stream, Refusal::Rejected(error));
                 }
                 self.note_begun(token);
-                return self.refuse_stream(token, stream, Refusal::Rejected(error), &Received::Line(b""));
+                let (method, path) = head.rejected_target();
+                let received = Received::Fields { method, path };
+                return self.refuse_stream(token, stream, Refusal::Rejected(error), &received);
             }
             StreamEvent::Trailers { stream } => {
                 let (_, many) = self.entered();
@@ -171,11 +175,8 @@ impl<S: Service> WorkerState<S> {
                     // RFC 9113 section 8.5: it has none.
                     return self.reset_stream(token, stream, ErrorCode::ProtocolError, ExchangeEnd::Complete);
                 }
-                let exchange = found.map(|stream| stream.exchange);
-                if let Some(exchange) = exchange.and_then(|id| self.exchanges.get(id))
-                    && let Some(shared) = &exchange.shared
-                {
-                    shared.put_trailers(head.trailer_section());
+                if let Some(exchange) = found.map(|stream| stream.exchange) {
+                    self.put_trailers(exchange, head.trailer_section());
                 }
                 return self.receive_content(token, stream, b"", true, driver);
             }
@@ -391,16 +392,35 @@ impl<S: Service> WorkerState<S> {
         let (token, id) = (exchange.token, exchange.stream.expect("an exchange of a stream"));
         let (shared, passed) = (exchange.shared().clone(), exchange.passed_guards().unwrap_or_default());
         let ends = matches!(shared.head().framing(), Framing::None | Framing::Length(0));
-        let (_, many) = self.entered();
-        let stream = many.stream(id);
-        let (early, is_whole) = (std::mem::take(&mut stream.early), stream.is_early_whole);
-        (stream.received, stream.uncredited) = (0, 0);
-        self.end_stream_exchange(exchange);
+        let trailers = shared.received_trailers();
+        self.end_exchange(exchange);
         let (_, many) = self.entered();
         many.current = id;
+        // It stays, with the time of its request.
+        let stream = many.stream(id);
+        (stream.exchange, stream.exchange_bytes) = (ExchangeId::NONE, 0);
+        let (early, is_whole) = (mem::take(&mut stream.early), mem::take(&mut stream.is_early_whole));
         self.guard_stream(token, Begun { id, head: shared.head(), ends }, passed, driver);
-        if !early.is_empty() || is_whole {
-            self.receive_content(token, id, &early, is_whole, driver);
+        let (_, many) = self.entered();
+        let record = many.remove_spent(id);
+        let exchange = many.find(id).map(|stream| {
+            (stream.received, stream.uncredited) = (0, 0);
+            stream.exchange
+        });
+        self.end_record(record);
+        if let Some(exchange) = exchange {
+            self.put_trailers(exchange, &trailers);
+            if !early.is_empty() || is_whole {
+                self.receive_content(token, id, &early, is_whole, driver);
+            }
+        }
+    }
+
+    /// Passes trailers to the handler of an exchange, if it has one.
+    fn put_trailers(&mut self, exchange: ExchangeId, section: &[u8]) {
+        let shared = self.exchanges.get(exchange).and_then(|exchange| exchange.shared.as_ref());
+        if let Some(shared) = shared.filter(|_| !section.is_empty()) {
+            shared.put_trailers(section);
         }
     }
 

@@ -3,7 +3,8 @@
 use std::sync::{Arc, Mutex};
 
 use shearwater_engine::http1::Version;
-use shearwater_engine::{ExchangeEnd, ExchangeListener, FinishedExchange, Http2Options};
+use shearwater_engine::{ExchangeEnd, ExchangeListener, FinishedExchange, Http2Options, Limits};
+use testkit::http2::request_fields;
 
 use super::client::SimHttp2Client;
 use crate::harness::app::{BIG_BYTES, FILE_BYTES};
@@ -63,6 +64,24 @@ fn each_stream_has_one_record_with_its_content() {
     ];
     expected.sort_by(|one, other| one.0.cmp(&other.0));
     assert_eq!(take(&seen), expected);
+    client.finish(&mut world);
+}
+
+#[test]
+fn a_rejected_head_has_its_target() {
+    let (mut world, seen) = world();
+    let mut client = SimHttp2Client::connect(&mut world);
+    let long = format!("/{}", "x".repeat(Limits::default().target_bytes_max));
+    let many: Vec<_> = (0..=Limits::default().fields_max).map(|number| format!("x-{number}")).collect();
+    let many: Vec<_> = many.iter().map(|name| (name.as_str(), "1")).collect();
+    for (target, fields, status) in [(&*long, &[][..], 414), ("/fields", &many, 431), ("/../up", &[], 400)] {
+        let stream = client.session.begin_whole(&request_fields("http", "GET", target, fields));
+        client.exchange(&mut world);
+        assert_eq!(client.response(stream).status, status);
+        let [(seen_target, seen_status, ..)] = &take(&seen)[..] else { panic!("one record") };
+        assert_eq!(*seen_status, Some(status));
+        assert!(!seen_target.is_empty() && target.starts_with(seen_target.as_str()), "{seen_target:?}");
+    }
     client.finish(&mut world);
 }
 
