@@ -91,6 +91,7 @@ impl HeadBuffer {
 
     /// Begins a trailer section; also returns the buffers that decoding needs.
     pub(crate) fn trailer_fields(&mut self) -> (TrailerFields<'_>, &mut Strings) {
+        self.pseudo.clear();
         self.trailers.clear();
         (TrailerFields { lines: &mut self.trailers, count: 0, result: Ok(()) }, &mut self.strings)
     }

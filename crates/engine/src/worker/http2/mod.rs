@@ -111,10 +111,18 @@ impl<S: Service> WorkerState<S> {
         self.put_back(token);
     }
 
-    /// Moves a connection's state back; the output is about to be sent.
+    /// Moves a connection's state back; the output is about to be sent, or to be added to.
     fn put_back(&mut self, token: Token) {
         let mut many = self.responder.http2.take().expect("a connection was entered");
         many.note_idle(self.now_ms);
+        if many.is_unflushed {
+            // Its memory is counted once for all that its handlers do in this turn.
+            let index = self.table.get(token).busy;
+            if let Some(busy) = self.busy.get_mut(index) {
+                busy.many = Some(many);
+            }
+            return;
+        }
         let conn = self.table.get(token);
         let mut busy = self.busy.take(token, &mut conn.busy);
         busy.many = Some(many);

@@ -176,10 +176,13 @@ impl<S: Service> WorkerState<S> {
     }
 
     fn has_room_for(&mut self, token: Token, more: usize) -> bool {
+        if !self.busy.is_full() {
+            return true;
+        }
         let (_, many) = self.entered();
-        // Its own memory counts as of the time when it was entered.
+        // Its own memory counts as of the last flush.
         let own = many.exchange_bytes();
-        !self.busy.is_full() || self.make_memory_room_for(token, own + more)
+        self.make_memory_room_for(token, own + more)
     }
 
     /// Rejects the request of an exchange if the buffers are full and no larger connection can be evicted.
