@@ -94,6 +94,9 @@ pub const SILENT_CROWDED_MS_MIN: u64 = 32;
 /// first.
 pub const ACCEPT_RETRY_MS: u64 = 1000;
 
+/// Tunnels at a time on an HTTP/2 connection, each of which takes two descriptors.
+pub const TUNNELS_PER_CONNECTION_MAX: usize = 32;
+
 /// Bytes that wait in an upgraded connection with TLS, towards the client and towards the program each, and in a stream of
 /// HTTP/2 towards the client: a receive that is being sent, another one, and what may still come after a pause.
 pub const TUNNEL_BYTES_MAX: usize =

@@ -14,7 +14,7 @@ use crate::deferred::shared::Shared;
 use crate::exchange::id::ExchangeId;
 use crate::http2::outgoing::{End, Outgoing};
 use crate::http2::tunnel::StreamTunnel;
-use crate::limits::{MULTIPLEXED_ITEMS_MAX, MULTIPLEXED_OUTPUT_BYTES_MAX};
+use crate::limits::{MULTIPLEXED_ITEMS_MAX, MULTIPLEXED_OUTPUT_BYTES_MAX, TUNNELS_PER_CONNECTION_MAX};
 use crate::observe::record::Group;
 
 /// An open stream with an exchange, or with content that is to be sent.
@@ -270,6 +270,12 @@ impl Multiplexed {
     /// Returns true if content may be sent now.
     pub(crate) fn has_content_to_send(&self) -> bool {
         self.connection.next_data(1).is_some()
+    }
+
+    /// Returns true if it has as many tunnels as it may have.
+    pub(crate) fn has_all_tunnels(&self) -> bool {
+        let tunnels = self.streams.iter().filter(|stream| stream.tunnel.is_some());
+        tunnels.count() >= TUNNELS_PER_CONNECTION_MAX
     }
 
     /// Returns true if the end of a send has nothing follow.

@@ -221,6 +221,10 @@ impl Responder {
         }
         if !fault.as_ref().is_some_and(|fault| fault.fails()) {
             self.draft.clear_content();
+            if self.http2.as_ref().is_some_and(|many| many.has_all_tunnels()) {
+                Response::new(&mut self.draft).status(503).text("Too many tunnels on this connection.\n");
+                return fault;
+            }
             match &mut self.http2 {
                 None => (self.draft.status, self.draft.close) = (SWITCHING_PROTOCOLS, true),
                 Some(many) => (self.draft.status, many.opens_tunnel) = (200, true),

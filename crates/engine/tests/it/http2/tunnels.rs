@@ -3,7 +3,7 @@
 use std::net::Shutdown;
 
 use shearwater_engine::io::sim::SimOptions;
-use shearwater_engine::limits::TUNNEL_BYTES_MAX;
+use shearwater_engine::limits::{TUNNEL_BYTES_MAX, TUNNELS_PER_CONNECTION_MAX};
 use shearwater_engine::{Limits, Timeouts};
 use testkit::Error;
 use testkit::http2::frame::{CANCEL, ENABLE_CONNECT_PROTOCOL, Frame, INITIAL_WINDOW_SIZE, SETTINGS};
@@ -402,6 +402,25 @@ fn a_tunnel_has_no_trailers() {
     assert_eq!(client.session.data(stream), Err(Error::StreamReset(PROTOCOL_ERROR)));
     assert!(program.read(&mut Vec::new()));
     client.assert_usable(&mut world);
+    assert_nothing_left(&mut world, &client);
+}
+
+#[test]
+fn a_connection_has_a_bounded_number_of_tunnels() {
+    let (mut world, kept) = world_of(Limits::default());
+    let mut client = SimHttp2Client::connect(&mut world);
+    let mut programs: Vec<_> =
+        (0..TUNNELS_PER_CONNECTION_MAX).map(|_| join(&mut world, &mut client, &kept).1).collect();
+    let stream = connect(&mut client, "/", "x");
+    client.exchange(&mut world);
+    let response = client.response(stream);
+    assert_eq!((response.status, response.text()), (503, "Too many tunnels on this connection.\n"));
+    drop(programs.pop());
+    client.exchange(&mut world);
+    programs.push(join(&mut world, &mut client, &kept).1);
+    client.assert_usable(&mut world);
+    drop(programs);
+    client.exchange(&mut world);
     assert_nothing_left(&mut world, &client);
 }
 
