@@ -5,17 +5,17 @@ use std::sync::LazyLock;
 
 use regex::Regex;
 
-use super::tree::{Checkout, line_at};
+use super::tree::{Checkout, SourceFile, line_at};
 use super::{TidyFinding, TidyRule};
 
 const MAP: &str = "ARCHITECTURE.md";
 const LIMITS: &str = "docs/limits.md";
 const LIMITS_PAGE: &str = "limits-page";
 
-/// Pages whose paths in backticks must exist, and their functions too.
-const MAPPED: &[&str] = &[MAP, LIMITS];
-/// Beginnings of such paths.
-const FOLDERS: &[&str] = &["crates/", "xtask/", "lab/", "e2e/", "docs/", ".ci/"];
+/// Documents of what was.
+const HISTORY: &[&str] = &["CHANGELOG.md", "lab/results/"];
+/// Beginnings of paths in backticks that must exist in the other documents, and their functions too.
+pub(super) const FOLDERS: &[&str] = &["crates/", "xtask/", "lab/", "e2e/", "docs/", ".ci/"];
 /// Heading of the section that lists a request's functions.
 const SECTION: &str = "## The way of a request";
 
@@ -23,20 +23,18 @@ const SECTION: &str = "## The way of a request";
 static LIMIT: LazyLock<Regex> = LazyLock::new(|| {
     Regex::new(r"(?m)^(?:pub const|    pub) ([A-Za-z_]\w*):").expect("the pattern is constant")
 });
-static CONSTANT: LazyLock<Regex> =
-    LazyLock::new(|| Regex::new(r"\bconst ([A-Z]\w+):").expect("the pattern is constant"));
 
 pub(super) const RULE: TidyRule = TidyRule {
     reasons: || {
         vec![
             (
                 "map",
-                "ARCHITECTURE.md lists a request's functions, docs/limits.md the tests of limits, and each exists: a stale map is worse than none",
+                "paths and functions in backticks exist, those of a request in ARCHITECTURE.md first: a stale map is worse than none",
             ),
             ("links", "links in Markdown to files and headings resolve"),
             (
                 LIMITS_PAGE,
-                "public limits of a limits.rs are in docs/limits.md, and nothing stale is: operators look bounds up by name",
+                "public limits of a limits.rs are in docs/limits.md: operators look bounds up by name",
             ),
         ]
     },
@@ -45,10 +43,10 @@ pub(super) const RULE: TidyRule = TidyRule {
 
 fn check(tree: &Checkout, findings: &mut Vec<TidyFinding>) {
     check_limits(tree, findings);
-    for page in MAPPED {
-        for (line, span) in code_spans(tree.text(page)) {
+    for file in current(tree) {
+        for (line, span) in code_spans(&file.text) {
             if let Some(what) = missing(tree, span) {
-                findings.push(TidyFinding::new(page, line, "map", what, "name what took its place"));
+                findings.push(TidyFinding::new(&file.path, line, "map", what, "name what took its place"));
             }
         }
     }
@@ -76,6 +74,12 @@ fn check(tree: &Checkout, findings: &mut Vec<TidyFinding>) {
             }
         }
     }
+}
+
+/// Documents of what is.
+pub(super) fn current(tree: &Checkout) -> impl Iterator<Item = &SourceFile> {
+    let is_current = |file: &&SourceFile| !HISTORY.iter().any(|history| file.path.starts_with(history));
+    tree.files().filter(|file| file.is_markdown()).filter(is_current)
 }
 
 /// Checks `path` or `path::function`, or `path::Type::function`.
@@ -134,7 +138,7 @@ fn prose_lines(text: &str) -> impl Iterator<Item = (usize, &str)> {
 }
 
 /// Texts in backticks, with their lines.
-fn code_spans(text: &str) -> impl Iterator<Item = (usize, &str)> {
+pub(super) fn code_spans(text: &str) -> impl Iterator<Item = (usize, &str)> {
     prose_lines(text)
         .flat_map(|(number, line)| line.split('`').skip(1).step_by(2).map(move |span| (number, span)))
 }
@@ -162,8 +166,8 @@ fn anchors(text: &str) -> impl Iterator<Item = String> {
 fn check_limits(tree: &Checkout, findings: &mut Vec<TidyFinding>) {
     let page = tree.text(LIMITS);
     let words: BTreeSet<&str> = page.split(|c: char| !c.is_alphanumeric() && c != '_').collect();
-    let crates = || tree.files().filter(|file| file.room().is_some());
-    for file in crates().filter(|file| file.path.ends_with("/limits.rs") && file.is_shipped()) {
+    let crates = tree.files().filter(|file| file.room().is_some());
+    for file in crates.filter(|file| file.path.ends_with("/limits.rs") && file.is_shipped()) {
         for limit in
             LIMIT.captures_iter(&file.code).map(|found| found.get(1).expect("the pattern has a group"))
         {
@@ -179,16 +183,5 @@ fn check_limits(tree: &Checkout, findings: &mut Vec<TidyFinding>) {
                 ));
             }
         }
-    }
-    let constants: BTreeSet<&str> = crates()
-        .flat_map(|file| CONSTANT.captures_iter(&file.code))
-        .map(|found| found.extract::<1>().1[0])
-        .collect();
-    let is_name = |span: &str| {
-        span.contains('_') && span.chars().all(|c| c.is_ascii_uppercase() || c.is_ascii_digit() || c == '_')
-    };
-    for (line, span) in code_spans(page).filter(|(_, span)| is_name(span) && !constants.contains(span)) {
-        let what = format!("`{span}` is no constant of any crate");
-        findings.push(TidyFinding::new(LIMITS, line, LIMITS_PAGE, what, "correct or remove it"));
     }
 }

@@ -3,6 +3,7 @@
 //! A rule reads the [`tree::Checkout`] and reports findings. Its test plants violations, `xtask/planted.toml`, into a small clean tree.
 
 mod documents;
+mod names;
 #[cfg(test)]
 mod tests;
 mod tree;
@@ -66,6 +67,7 @@ struct TidyConfig {
     ban: Vec<words::Ban>,
     #[serde(deserialize_with = "words::prose")]
     prose: Vec<words::Ban>,
+    foreign: Vec<String>,
 }
 
 const CONFIG_PATH: &str = "xtask/tidy.toml";
@@ -73,7 +75,7 @@ static CONFIG: LazyLock<TidyConfig> = LazyLock::new(|| {
     toml::from_str(include_str!("../../tidy.toml")).unwrap_or_else(|error| panic!("{CONFIG_PATH}: {error}"))
 });
 
-const RULES: &[TidyRule] = &[walls::RULE, words::RULE, documents::RULE];
+const RULES: &[TidyRule] = &[walls::RULE, words::RULE, documents::RULE, names::RULE];
 
 /// Returns the findings of all rules, by path and line.
 fn check(tree: &Checkout) -> Vec<TidyFinding> {
