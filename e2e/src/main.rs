@@ -79,7 +79,7 @@ struct E2eArgs {
     /// Server of challenges [default: target/release/examples/instance, built first]
     #[arg(long, value_name = "PATH")]
     instance_bin: Option<PathBuf>,
-    /// Write docs/compare.md if every difference is listed (for the group peers)
+    /// Write e2e/data/compare/results.md if every difference is listed (for the group peers)
     #[arg(long)]
     write: bool,
 }

@@ -194,8 +194,12 @@ pub(crate) const GROUPS: &[Group] = &[
     group("files", true, "every byte of a served folder, and nothing outside of it"),
     group("memory", true, "idle connections, waiting requests and panics cost little"),
     group("compression", false, "pages are compressed on the fly beside normal clients"),
-    group("compare", true, "our responses are those of docs/compare.md"),
-    group("peers", false, "the same requests to nginx and static-web-server; --write writes docs/compare.md"),
+    group("compare", true, "our responses are those of e2e/data/compare/results.md"),
+    group(
+        "peers",
+        false,
+        "the same requests to nginx and static-web-server; --write writes e2e/data/compare/results.md",
+    ),
     group(
         "programs",
         false,
@@ -252,7 +256,7 @@ const FUNCTIONS: &[(&str, &str, &str, Function)] = &[
     ("replaced", "folder-swapped", "the served folder is a link that changes", replaced::swap_folders),
     ("soak", "soak", "10 million responses with --full, or for a time with --for", soak::soak),
     ("compare", "ours", "requests of every kind for sites of every kind", compare::ours),
-    ("peers", "peers", "every difference has a cause, and is in docs/compare.md", compare::peers),
+    ("peers", "peers", "every difference has a cause, and is in e2e/data/compare/results.md", compare::peers),
     ("log", "rate", "240,000 pipelined requests a second, each with a line in a file", log::rate),
     ("log", "unpaced", "as many as there are responses: dropped lines are counted and reported", log::unpaced),
     ("stress", "stress", "10,000 connections, large headers, heavy payloads", stress::stress),

@@ -1,4 +1,4 @@
-//! All responses with their differences, the causes of these, of `causes.toml`, and `docs/compare.md`, which is made of them.
+//! All responses with their differences, the causes of these, of `causes.toml`, and the page `results.md`, which is made of them.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
@@ -125,16 +125,16 @@ const VERSIONS: &str = "Compared with ";
 /// Requests named in one row; more are listed by their numbers.
 const NAMED_MAX: usize = 4;
 
-const START: &str = include_str!("../../data/compare/page-start.txt");
+const START: &str = include_str!("../../data/compare/results-start.txt");
 
 /// The page's path.
 pub(super) fn path() -> PathBuf {
-    workspace().join("docs/compare.md")
+    workspace().join("e2e/data/compare/results.md")
 }
 
 /// Reads the page.
 pub(super) fn read() -> Result<String> {
-    std::fs::read_to_string(path()).context("reading docs/compare.md")
+    std::fs::read_to_string(path()).context("reading e2e/data/compare/results.md")
 }
 
 /// Returns true if two pages say the same, apart from the versions.
@@ -260,7 +260,7 @@ pub(super) fn different(
 mod tests {
     use std::collections::BTreeMap;
 
-    use super::{CAUSES, Causes, Comparison, Cover, Difference, different, says_the_same, text};
+    use super::{CAUSES, Causes, Comparison, Cover, Difference, START, different, read, says_the_same, text};
     use crate::compare::outcome::ComparedResponse;
     use crate::compare::requests::{ComparedRequest, all};
     use crate::compare::servers::Peer;
@@ -317,6 +317,16 @@ mod tests {
         assert!(says_the_same(&known, &page(403, "2").0));
         assert!(!says_the_same(&known, &page(404, "1").0));
         assert_eq!(page(200, "1").1, 1, "no cause");
+    }
+
+    #[test]
+    fn the_committed_page_has_the_start_and_every_cause() {
+        let page = read().unwrap();
+        let Causes { cause } = toml::from_str(CAUSES).unwrap();
+        assert!(page.starts_with(START));
+        for cause in cause {
+            assert!(page.contains(&format!("\n### {}\n\n{}\n", cause.title, cause.why)), "{}", cause.title);
+        }
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! Groups `compare` and `peers`: the same requests to Shearwater, nginx and static-web-server, configured as alike as they can be.
 //!
 //! `requests.txt`, `sites.conf` and `causes.toml` in `e2e/data/compare` have the requests, the sites and the cause of each difference.
-//! `docs/compare.md` is made of them; it has a digest of each of our responses, by which they are held without the other servers.
+//! `results.md` beside them is made of them; it has a digest of each of our responses, by which they are held without the other servers.
 
 mod comparison;
 mod outcome;
@@ -22,19 +22,19 @@ use crate::report::CaseReport;
 const GET_PEERS: &str =
     "help: nginx: `apt-get install nginx`; static-web-server: `cargo lab setup --build-peers`";
 
-/// Compares our responses with those that docs/compare.md was made of.
+/// Compares our responses with those that `results.md` was made of.
 pub(crate) fn ours(context: &CaseContext<'_>, report: &mut CaseReport) -> Result<()> {
     let (sites, requests) = (ComparedSites::lay_out(context)?, requests::all()?);
     let mut servers = Servers::ours(context, &sites)?;
     let outcomes = outcomes(&servers, &sites, &requests)?;
     let wrong = comparison::different(&comparison::read()?, &requests, &outcomes);
     report.note("requests", requests.len());
-    report.none("responses other than in docs/compare.md", &wrong);
+    report.none("responses other than in e2e/data/compare/results.md", &wrong);
     servers.stop(report);
     Ok(())
 }
 
-/// Compares our responses with those of the other servers, and docs/compare.md with both.
+/// Compares our responses with those of the other servers, and `results.md` with both.
 pub(crate) fn peers(context: &CaseContext<'_>, report: &mut CaseReport) -> Result<()> {
     let (sites, requests) = (ComparedSites::lay_out(context)?, requests::all()?);
     let mut servers = Servers::ours(context, &sites)?;
@@ -55,10 +55,10 @@ pub(crate) fn peers(context: &CaseContext<'_>, report: &mut CaseReport) -> Resul
     let page = comparison::text(&comparison, &versions);
     if context.args.write && report.passed() {
         std::fs::write(comparison::path(), page)?;
-        report.note("docs/compare.md", "written");
+        report.note("results.md", "written");
     } else {
         let same = comparison::says_the_same(&comparison::read()?, &page);
-        report.check("docs/compare.md", if same { "same" } else { "differs, see --write" }, "same", same);
+        report.check("results.md", if same { "same" } else { "differs, see --write" }, "same", same);
     }
     servers.stop(report);
     Ok(())
