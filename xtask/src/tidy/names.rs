@@ -11,8 +11,8 @@ use super::{CONFIG, CONFIG_PATH, TidyFinding, TidyRule};
 
 const NAME: &str = "names";
 
-/// Pages for users, which name keys, metrics and other programs; tests execute them.
-const PAGES: &[&str] = &["docs/guide/", "docs/tasks/"];
+/// Pages for users about other programs, metrics and keys; tests execute them.
+const PAGES: &[&str] = &["docs/tasks/"];
 /// Heading of a section, or bold beginning of a paragraph, that may name what is gone. It ends at the next one.
 const GONE: &str = "Not kept";
 
@@ -109,12 +109,13 @@ impl<'a> KnownNames<'a> {
         if let Some(missing) = words.find(|word| !self.words.contains(word)) {
             return Some(missing);
         }
-        // A method or field of a type is defined where the type is known.
+        // A method or field of a type is defined where the type is known. A module may be another crate's.
         let (owner, last) = span.trim_end_matches("()").rsplit_once("::")?;
         let owner = owner.rsplit("::").next().unwrap_or(owner);
-        let is_its = |file: &&SourceFile| file.code.contains(owner);
+        let is_lower = |name: &str| name.starts_with(|c: char| c.is_ascii_lowercase());
+        let is_its = |file: &&SourceFile| is_lower(owner) || file.code.contains(owner);
         let exists = self.defined.get(last).is_some_and(|files| files.iter().any(is_its));
-        (last.starts_with(|c: char| c.is_ascii_lowercase()) && !exists).then_some(span)
+        (is_lower(last) && !exists).then_some(span)
     }
 }
 

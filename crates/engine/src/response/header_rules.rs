@@ -44,7 +44,7 @@ struct Unless {
 }
 
 impl HeaderRules {
-    /// Returns an header_rules without changes.
+    /// Returns rules without changes.
     #[must_use]
     pub fn new() -> Self {
         Self::default()

@@ -154,7 +154,7 @@ impl<'a> Response<'a> {
         self
     }
 
-    /// Applies header changes to this response, also to fields set later. The last header_rules wins.
+    /// Applies header changes to this response, also to fields set later. The last call wins.
     pub fn header_rules(&mut self, header_rules: &Rc<HeaderRules>) -> &mut Self {
         self.draft.header_rules = Some(Rc::clone(header_rules));
         self
