@@ -60,7 +60,7 @@ impl FromRef<State> for Stop {
     }
 }
 
-/// Creates the router, with the routes that `fast.rs` also serves.
+/// Creates the router, with those routes too that `serve.rs` may put in front of it.
 pub(crate) fn router(state: State) -> Router {
     Router::new()
         .route("/", get(routes::hello).post(routes::echo))

@@ -1,4 +1,4 @@
-//! Rule `names`: functions, types, constants and files that a document names in backticks exist.
+//! Rule `names`: functions, types, constants and files that a document names in backticks exist, and files that a comment names.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::LazyLock;
@@ -7,6 +7,7 @@ use regex::Regex;
 
 use super::documents::{FOLDERS, code_spans, current};
 use super::tree::{Checkout, SourceFile};
+use super::words::folder;
 use super::{CONFIG, CONFIG_PATH, TidyFinding, TidyRule};
 
 const NAME: &str = "names";
@@ -50,10 +51,15 @@ fn check(tree: &Checkout, findings: &mut Vec<TidyFinding>) {
                     line,
                     NAME,
                     format!("there is no `{name}`"),
-                    format!("name what took its place, or move it to a section `{GONE}`"),
+                    format!(
+                        "name what took its place, list it in {CONFIG_PATH} if it is foreign, or say `{GONE}`"
+                    ),
                 )),
             }
         }
+    }
+    for file in tree.files().filter(|file| file.is_rust()) {
+        findings.extend(stale_comments(tree, file));
     }
     // A small tree of a test uses none of them.
     if tree.exists(CONFIG_PATH) {
@@ -95,11 +101,7 @@ impl<'a> KnownNames<'a> {
             return None;
         }
         if FILE.is_match(span) {
-            let path = span.split("::").next().unwrap_or(span);
-            let ends = |file: &SourceFile| {
-                file.path.strip_suffix(path).is_some_and(|rest| rest.is_empty() || rest.ends_with('/'))
-            };
-            return (!tree.files().any(ends)).then_some(path);
+            return missing_file(tree, "", span);
         }
         if !IDENTIFIERS.is_match(span) {
             return None;
@@ -117,6 +119,29 @@ impl<'a> KnownNames<'a> {
         let exists = self.defined.get(last).is_some_and(|files| files.iter().any(is_its));
         (is_lower(last) && !exists).then_some(span)
     }
+}
+
+/// Finds names of Rust files in comments that aren't in the file's crate.
+fn stale_comments(tree: &Checkout, file: &SourceFile) -> impl Iterator<Item = TidyFinding> {
+    let comments = file.text.lines().zip(1..).filter(|(line, _)| line.trim_start().starts_with("//"));
+    let spans = comments
+        .flat_map(|(line, number)| line.split('`').skip(1).step_by(2).map(move |span| (span, number)));
+    spans.filter(|(span, _)| FILE.is_match(span) && span.contains(".rs")).filter_map(|(span, number)| {
+        let path = missing_file(tree, folder(&file.path), span)?;
+        let help = "name what took its place, with its path where it is in another crate";
+        Some(TidyFinding::new(&file.path, number, NAME, format!("there is no `{path}`"), help))
+    })
+}
+
+/// Returns the file that a span names if there is none in a folder. A path may be one from the checkout's root.
+fn missing_file<'s>(tree: &Checkout, folder: &str, span: &'s str) -> Option<&'s str> {
+    let path = span.split("::").next().unwrap_or(span);
+    let is_it = |file: &SourceFile| {
+        let before = file.path.strip_suffix(path);
+        before
+            .is_some_and(|before| before.is_empty() || (before.ends_with('/') && before.starts_with(folder)))
+    };
+    (!tree.files().any(is_it)).then_some(path)
 }
 
 fn is_no_part_of_a_word(c: char) -> bool {

@@ -133,6 +133,16 @@ fn a_finding_prints_place_rule_fault_and_help() {
 }
 
 #[test]
+fn finds_foreign_names_that_no_document_has() {
+    let mut tree = clean();
+    tree.put("xtask/tidy.toml", String::new());
+    let found = check(&tree);
+    assert!(!found.is_empty() && found.iter().all(|finding| finding.rule == "names"), "{found:#?}");
+    tree.put(README, "# Program\n\n`RESOLVE_CACHE\u{44}`\n".to_owned());
+    assert_eq!(check(&tree).len(), found.len() - 1);
+}
+
+#[test]
 fn prose_passes_up_to_its_ceiling() {
     let mut tree = clean();
     tree.put(README, "# Program\n\nThe answer is told what an answer is.\n".to_owned());

@@ -151,7 +151,7 @@ fn ceilings(tree: &Checkout) -> BTreeMap<String, usize> {
 }
 
 /// Returns the folder whose ceiling holds for a file: of `crates` and `lab` each member, else the topmost one.
-fn folder(path: &str) -> &str {
+pub(super) fn folder(path: &str) -> &str {
     let depth = if path.starts_with("crates/") || path.starts_with("lab/") { 2 } else { 1 };
     let end = path.match_indices('/').nth(depth - 1).map_or(path.len(), |(at, _)| at);
     &path[..end]
