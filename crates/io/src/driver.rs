@@ -3,7 +3,7 @@
 use std::fmt;
 use std::io;
 use std::net::SocketAddr;
-use std::os::fd::OwnedFd;
+use std::os::fd::{OwnedFd, RawFd};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -237,6 +237,20 @@ pub trait Driver: sealed::Sealed {
     /// # Errors
     /// Fails only if the driver itself is broken: the worker can't continue.
     fn wait(&mut self, timeout: Option<Duration>) -> io::Result<()>;
+
+    /// Returns the descriptor that another event loop watches instead of a blocking [`Driver::wait`] (T6). It stays the
+    /// driver's, and is valid as long as that.
+    ///
+    /// # Errors
+    /// Fails with `Unsupported` on a simulated driver, otherwise if the kernel refuses a descriptor.
+    fn descriptor(&mut self) -> io::Result<RawFd>;
+
+    /// Prepares for a wait elsewhere of at most `timeout`, at the end of a turn (T6). Returns the time after which `wait`
+    /// is to be called even if the descriptor isn't readable; `None` if it will be.
+    ///
+    /// # Errors
+    /// Fails as [`Driver::wait`] does.
+    fn arm(&mut self, timeout: Option<Duration>) -> io::Result<Option<Duration>>;
 
     /// Returns a time of [`Driver::now_ms`] by which everything that had arrived was fetched (T4). If it is
     /// in the past, the call makes the driver catch up.

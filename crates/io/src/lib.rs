@@ -24,6 +24,11 @@
 //!   the client's input may not have been fetched.
 //! - **T5** [`Driver::rest`] is called when nothing has happened for a while: the driver frees the memory of
 //!   a busier moment. It declines while it has work of its own; nothing that has arrived is lost either way.
+//! - **T6** For a program whose own event loop waits: [`Driver::descriptor`] becomes readable whenever `wait` would return, once
+//!   [`Driver::arm`] has been called after the turn's last verb. `arm` submits what the turn has left, and returns the time
+//!   after which the program calls `wait` in any case: zero if the next turn has work already, none if the descriptor shows
+//!   the timeout's end, too. Each arrival after `arm` makes the descriptor readable anew, so that an edge-triggered watch
+//!   misses nothing. It may become readable without an event, and for an event that was fetched meanwhile.
 //!
 //! **A, accepting**
 //! - **A1** Each connection is reported once, by [`Event::Accepted`], before any other event of its token.
@@ -176,6 +181,8 @@
 //! | verb | poll (epoll, kqueue) | uring (io_uring) | sim |
 //! |---|---|---|---|
 //! | `wait` | one `epoll_wait` / `kevent`, with timeout 0 while there is work left; on Linux one `timerfd_settime` if a deadline comes before the alarm that is set | one `io_uring_enter`, with the turn's entries, one of which sets the alarm as on epoll; none if work is left and there are no entries | none; moves the driven clock |
+//! | `descriptor` | none: that of epoll or kqueue | the first time an eventfd, which the kernel increments for completions: the ring's own descriptor isn't readable for those that it defers | unsupported |
+//! | `arm` | as `wait`, without the `epoll_wait` or `kevent` | as `wait`, without waiting: none if there is nothing to submit | none |
 //! | `read_clock_us` | one reading of the clock | as poll | the driven clock |
 //! | `rest` | slots | slots, receive buffers, queues, empty tables of files | counts |
 //! | `next`: accepted | `accept4` until `EAGAIN` or the bound; one `epoll_ctl` per connection; a `poll` if the driver is full | a poll entry that completes when a connection waits; `accept4` for as many as came the last time, twice as many if more wait at once; a `poll` if the driver is full | takes one from the queue, or a seeded failure |

@@ -11,7 +11,7 @@ mod turn;
 
 use std::io;
 use std::net::SocketAddr;
-use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::time::Duration;
 
 use mio::Interest;
@@ -65,6 +65,8 @@ pub struct Poll {
     reads: FairQueue,
     clock: Clock,
     catch_up: CatchUp,
+    /// The last wait may have left events to the next one.
+    left_some: bool,
     buffer: Box<[u8]>,
     /// Number of bytes of `buffer` that are lent.
     lent: usize,
@@ -116,6 +118,7 @@ impl Poll {
             listeners,
             clock: Clock::new(),
             catch_up: CatchUp::default(),
+            left_some: false,
             buffer: vec![0; options.recv_buffer_bytes].into_boxed_slice(),
             lent: 0,
             recvs: 0,
@@ -146,6 +149,15 @@ impl Driver for Poll {
 
     fn wait(&mut self, timeout: Option<Duration>) -> io::Result<()> {
         self.begin_turn(timeout)
+    }
+
+    fn descriptor(&mut self) -> io::Result<RawFd> {
+        Ok(self.poll.as_raw_fd())
+    }
+
+    fn arm(&mut self, timeout: Option<Duration>) -> io::Result<Option<Duration>> {
+        // What the last wait has left makes the descriptor readable no second time.
+        Ok(if self.left_some { Some(Duration::ZERO) } else { self.cover(timeout) })
     }
 
     fn caught_up_ms(&mut self) -> u64 {

@@ -20,13 +20,7 @@ impl Poll {
     /// Waits once, and records readiness in the slots.
     pub(super) fn begin_turn(&mut self, timeout: Option<Duration>) -> io::Result<()> {
         self.lent = 0;
-        let busy = self.conns.has_work() || !self.reads.is_empty() || self.listeners.are_due();
-        let timeout = if busy {
-            Some(Duration::ZERO)
-        } else {
-            let timeout = self.listeners.bound_wait(timeout, self.clock.now_ms);
-            self.alarm.cover(timeout, &self.clock)
-        };
+        let timeout = self.cover(timeout);
         let was_interrupted = match self.poll.poll(&mut self.events, timeout) {
             Err(error) if error.kind() != io::ErrorKind::Interrupted => return Err(error),
             polled => polled.is_err(),
@@ -64,7 +58,8 @@ impl Poll {
             }
         }
         // A signal may have ended the wait before the kernel reported anything.
-        if taken < EVENTS_PER_WAIT_MAX && !was_interrupted {
+        self.left_some = taken == EVENTS_PER_WAIT_MAX || was_interrupted;
+        if !self.left_some {
             self.catch_up.took_all(self.clock.now_ms);
         } else {
             let waiting_max = EVENTS_PER_SOURCE * (self.conns.slots.used() + self.listeners.len() + 2);
@@ -72,6 +67,15 @@ impl Poll {
         }
         self.conns.note_fetched();
         Ok(())
+    }
+
+    /// Returns the timeout of the next wait: zero if there is work left, none if the alarm expires by then.
+    pub(super) fn cover(&mut self, timeout: Option<Duration>) -> Option<Duration> {
+        if self.conns.has_work() || !self.reads.is_empty() || self.listeners.are_due() {
+            return Some(Duration::ZERO);
+        }
+        let timeout = self.listeners.bound_wait(timeout, self.clock.now_ms);
+        self.alarm.cover(timeout, &self.clock)
     }
 
     /// Returns the turn's next event: completions of verbs, then reads, then sends by hand, then new

@@ -27,7 +27,7 @@ pub use session::{
 use std::collections::VecDeque;
 use std::fs::File;
 use std::net::SocketAddr;
-use std::os::fd::OwnedFd;
+use std::os::fd::{OwnedFd, RawFd};
 use std::sync::Arc;
 use std::time::Duration;
 use std::{fmt, io, mem};
@@ -181,6 +181,14 @@ impl<D: Driver, P: Provider> Driver for Secure<D, P> {
 
     fn wait(&mut self, timeout: Option<Duration>) -> io::Result<()> {
         self.begin_turn(timeout)
+    }
+
+    fn descriptor(&mut self) -> io::Result<RawFd> {
+        self.inner.descriptor()
+    }
+
+    fn arm(&mut self, timeout: Option<Duration>) -> io::Result<Option<Duration>> {
+        self.arm_inner(timeout)
     }
 
     fn caught_up_ms(&mut self) -> u64 {

@@ -59,10 +59,24 @@ impl<D: Driver, P: Provider> Secure<D, P> {
         true
     }
 
-    /// Sends what this turn has left, and waits.
-    pub(super) fn begin_turn(&mut self, timeout: Option<Duration>) -> io::Result<()> {
+    /// Sends what this turn has left.
+    fn send_left(&mut self) {
         self.send_replies();
         self.guard_files();
+    }
+
+    /// Sends what this turn has left, and returns the timeout of a wait.
+    pub(super) fn arm_inner(&mut self, timeout: Option<Duration>) -> io::Result<Option<Duration>> {
+        self.send_left();
+        if self.has_work() {
+            return Ok(Some(Duration::ZERO));
+        }
+        self.inner.arm(timeout)
+    }
+
+    /// Sends what this turn has left, and waits.
+    pub(super) fn begin_turn(&mut self, timeout: Option<Duration>) -> io::Result<()> {
+        self.send_left();
         if let Lent::Start(len) = self.delivery {
             // The worker hasn't taken this turn's last event.
             self.scratch.clear();

@@ -31,7 +31,7 @@ mod wire;
 use std::cell::RefCell;
 use std::io::{self, ErrorKind};
 use std::net::SocketAddr;
-use std::os::fd::OwnedFd;
+use std::os::fd::{OwnedFd, RawFd};
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -116,6 +116,19 @@ impl Driver for Sim {
         kernel.wait(timeout_ms);
         self.now_ms = kernel.clock_ms;
         Ok(())
+    }
+
+    fn descriptor(&mut self) -> io::Result<RawFd> {
+        Err(ErrorKind::Unsupported.into())
+    }
+
+    fn arm(&mut self, timeout: Option<Duration>) -> io::Result<Option<Duration>> {
+        let kernel = self.kernel.borrow();
+        if kernel.is_ready() {
+            return Ok(Some(Duration::ZERO));
+        }
+        let due_ms = kernel.next_due_ms().map(|due_ms| due_ms - kernel.clock_ms);
+        Ok(due_ms.map(Duration::from_millis).into_iter().chain(timeout).min())
     }
 
     fn caught_up_ms(&mut self) -> u64 {

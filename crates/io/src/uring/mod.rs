@@ -22,7 +22,7 @@ mod turn;
 use std::collections::VecDeque;
 use std::io;
 use std::net::SocketAddr;
-use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -213,6 +213,14 @@ impl Driver for Uring {
 
     fn wait(&mut self, timeout: Option<Duration>) -> io::Result<()> {
         self.begin_turn(timeout)
+    }
+
+    fn descriptor(&mut self) -> io::Result<RawFd> {
+        self.ring.event()
+    }
+
+    fn arm(&mut self, timeout: Option<Duration>) -> io::Result<Option<Duration>> {
+        self.arm_event(timeout)
     }
 
     fn caught_up_ms(&mut self) -> u64 {

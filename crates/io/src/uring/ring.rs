@@ -7,11 +7,13 @@
 use std::collections::VecDeque;
 use std::io;
 use std::mem::{self, ManuallyDrop};
-use std::os::fd::{AsRawFd, RawFd};
+use std::os::fd::{AsRawFd, OwnedFd, RawFd};
+use std::sync::atomic::{Ordering, fence};
 use std::time::Duration;
 
 use io_uring::types::{CancelBuilder, Fd, Timespec};
 use io_uring::{IoUring, Submitter, opcode, squeue};
+use rustix::event::{EventfdFlags, eventfd};
 use rustix::io::Errno;
 
 use super::enter::Enter;
@@ -54,6 +56,8 @@ pub(super) struct Ring {
     sends: usize,
     /// True if they were submitted before the next enter.
     has_submitted: bool,
+    /// An event counter that the kernel increments for completions, if another event loop watches it.
+    event: Option<OwnedFd>,
 }
 
 impl std::fmt::Debug for Ring {
@@ -82,11 +86,48 @@ impl Ring {
             in_flight: 0,
             sends: 0,
             has_submitted: false,
+            event: None,
         })
     }
 
     pub(super) fn submitter(&self) -> Submitter<'_> {
         self.ring.submitter()
+    }
+
+    /// Returns the descriptor of an event counter that the kernel increments for completions, deferred ones included.
+    /// Nobody reads it: it is watched for edges.
+    pub(super) fn event(&mut self) -> io::Result<RawFd> {
+        if let Some(event) = &self.event {
+            return Ok(event.as_raw_fd());
+        }
+        let event = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
+        let descriptor = event.as_raw_fd();
+        self.ring.submitter().register_eventfd(descriptor)?;
+        self.event = Some(event);
+        Ok(descriptor)
+    }
+
+    /// Stops or resumes increments of the event counter. Those of a turn's own enters would wake the other event loop for
+    /// what the turn takes anyway.
+    ///
+    /// The kernel announces completions, then looks whether increments are stopped; the caller resumes them, then looks for
+    /// completions. On x86-64 both sides have a full barrier in between. The kernel's is weaker elsewhere: increments are
+    /// never stopped there.
+    pub(super) fn mute_event(&mut self, is_muted: bool) {
+        if self.event.is_none() || !cfg!(target_arch = "x86_64") {
+            return;
+        }
+        if is_muted {
+            self.ring.completion().disable_eventfd();
+        } else {
+            self.ring.completion().enable_eventfd();
+            fence(Ordering::SeqCst);
+        }
+    }
+
+    /// Returns whether there are no completions to take, neither here nor in the kernel.
+    pub(super) fn is_drained(&mut self) -> bool {
+        !self.has_more() && !self.has_completions()
     }
 
     pub(super) fn params(&self) -> &io_uring::Parameters {

@@ -18,18 +18,8 @@ const QUEUE_KEPT: usize = 64;
 
 impl Uring {
     pub(super) fn begin_turn(&mut self, timeout: Option<Duration>) -> io::Result<()> {
-        self.release_lent();
-        let was_short = self.descriptors.begin_turn();
-        self.rearm_recvs();
-        self.watch_listeners();
-        let is_short = was_short || self.descriptors.are_short();
-        let timeout = if is_short { until_retry(timeout) } else { timeout };
-        let timeout = if self.is_busy() {
-            Some(Duration::ZERO)
-        } else {
-            let timeout = self.listeners.bound_wait(timeout, self.clock.now_ms);
-            self.alarm.cover(timeout, &self.clock, &mut self.ring)
-        };
+        self.ring.mute_event(true);
+        let timeout = self.end_turn(timeout);
         self.ring.enter(timeout)?;
         self.store_surplus();
         self.clock.read();
@@ -48,16 +38,44 @@ impl Uring {
             self.note_writable(token);
         }
         self.conns.note_fetched();
-        if !self.ring.has_more() && !self.ring.has_completions() {
+        if self.ring.is_drained() {
             self.marker.took_all(self.clock.now_ms);
         }
         Ok(())
     }
 
+    /// Queues the entries that a wait begins with. Returns its timeout: zero if there is work left, none if the alarm
+    /// expires by then.
+    fn end_turn(&mut self, timeout: Option<Duration>) -> Option<Duration> {
+        self.release_lent();
+        let was_short = self.descriptors.begin_turn();
+        self.rearm_recvs();
+        self.watch_listeners();
+        let is_short = was_short || self.descriptors.are_short();
+        let timeout = if is_short { until_retry(timeout) } else { timeout };
+        if self.is_busy() {
+            return Some(Duration::ZERO);
+        }
+        let timeout = self.listeners.bound_wait(timeout, self.clock.now_ms);
+        self.alarm.cover(timeout, &self.clock, &mut self.ring)
+    }
+
+    /// Submits what a wait would submit; returns its timeout.
+    pub(super) fn arm_event(&mut self, timeout: Option<Duration>) -> io::Result<Option<Duration>> {
+        let timeout = self.end_turn(timeout);
+        if timeout == Some(Duration::ZERO) {
+            return Ok(timeout);
+        }
+        self.ring.mute_event(true);
+        self.ring.enter(Some(Duration::ZERO))?;
+        self.ring.mute_event(false);
+        Ok(if self.ring.is_drained() { timeout } else { Some(Duration::ZERO) })
+    }
+
     /// Frees memory of a busier moment. The kernel writes to no buffer between two enters, so all that it has
     /// written is reported by completions: none may be left.
     pub(super) fn trim(&mut self) -> bool {
-        if self.is_busy() || self.lent.is_some() || self.ring.has_completions() || self.ring.has_more() {
+        if self.is_busy() || self.lent.is_some() || !self.ring.is_drained() {
             return false;
         }
         self.ring.trim();
