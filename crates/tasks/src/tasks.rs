@@ -212,6 +212,14 @@ impl Tasks {
         }
     }
 
+    /// Has wakes wake `waker`: for a worker that another event loop polls instead of a wait that `wake` ends. A wake by
+    /// this thread does so once, until the next [`collect`](Self::collect).
+    ///
+    /// Called after the last [`collect`](Self::collect) of a poll, which mustn't end with [`ready`](Self::ready) tasks.
+    pub fn sleep(&mut self, waker: &Waker) {
+        self.wakes.sleep(waker);
+    }
+
     /// Returns the length of the ready queue. Tasks cancelled or polled meanwhile count until
     /// [`next`](Self::next) skips them.
     #[must_use]

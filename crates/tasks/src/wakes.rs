@@ -1,14 +1,19 @@
 //! Tasks woken by any thread since the worker's last check.
 
+#![expect(unsafe_code, reason = "the worker's thread has a queue of its own, without a lock")]
+
+use std::cell::RefCell;
+use std::mem;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::task::Wake;
+use std::task::{Wake, Waker};
 
 /// State shared by wakers and their worker.
 pub(crate) struct Wakes {
+    own: OwnQueue,
     queue: Mutex<WakeQueue>,
-    /// True if the queue may have entries: checked before the lock is taken.
+    /// True if the locked queue may have entries: checked before the lock is taken.
     any: AtomicBool,
     /// The worker's thread, by [`this_thread`].
     worker: usize,
@@ -16,20 +21,40 @@ pub(crate) struct Wakes {
     signal: Box<dyn Fn() + Send + Sync>,
 }
 
+/// Wakes by other threads.
 struct WakeQueue {
     /// Woken slots. Each is in it once, unless its task was polled and woken again meanwhile.
     woken: Vec<u32>,
     /// True if the worker was signalled since its last check.
     signalled: bool,
+    /// Takes the signal's place, once the worker has [slept](Wakes::sleep).
+    sleeper: Option<Waker>,
     /// True once the worker is gone.
     closed: bool,
+}
+
+/// Wakes by the worker's own thread, which alone uses this.
+struct OwnQueue(RefCell<OwnWakes>);
+
+// SAFETY: `Wakes::with_own`, the only use, checks the thread: only one living thread has the number of the worker's, and a
+// later one of the same number begins after its end. What it holds may be dropped on any thread.
+unsafe impl Sync for OwnQueue {}
+
+#[derive(Default)]
+struct OwnWakes {
+    /// As in [`WakeQueue`].
+    woken: Vec<u32>,
+    sleeper: Option<Waker>,
+    /// True if the next wake is to wake `sleeper`.
+    sleeps: bool,
 }
 
 impl Wakes {
     /// Creates the wakes of the worker on this thread.
     pub(crate) fn new(signal: impl Fn() + Send + Sync + 'static) -> Self {
-        let queue = WakeQueue { woken: Vec::new(), signalled: false, closed: false };
+        let queue = WakeQueue { woken: Vec::new(), signalled: false, sleeper: None, closed: false };
         Self {
+            own: OwnQueue(RefCell::default()),
             queue: Mutex::new(queue),
             any: AtomicBool::new(false),
             worker: this_thread(),
@@ -37,41 +62,82 @@ impl Wakes {
         }
     }
 
-    /// Queues a woken slot; signals the worker if another thread is the first to wake one since its last
-    /// check.
+    /// Calls `with` with the worker's own state; returns `None` on other threads, and if a waker's code calls back.
+    fn with_own<T>(&self, with: impl FnOnce(&mut OwnWakes) -> T) -> Option<T> {
+        if this_thread() != self.worker {
+            return None;
+        }
+        Some(with(&mut *self.own.0.try_borrow_mut().ok()?))
+    }
+
+    /// Queues a woken slot. Signals the worker if another thread is the first to wake one since its last check, or if it
+    /// sleeps.
     pub(crate) fn push(&self, slot: u32) {
-        let foreign = this_thread() != self.worker;
+        let pushed = self.with_own(|own| {
+            own.woken.push(slot);
+            if mem::take(&mut own.sleeps) { own.sleeper.clone() } else { None }
+        });
+        match pushed {
+            Some(sleeper) => sleeper.into_iter().for_each(Waker::wake),
+            None => self.push_locked(slot),
+        }
+    }
+
+    fn push_locked(&self, slot: u32) {
         let mut queue = self.lock();
         if queue.closed {
             return;
         }
         queue.woken.push(slot);
         self.any.store(true, Ordering::Release);
-        let signal = foreign && !queue.signalled;
-        queue.signalled |= foreign;
+        if mem::replace(&mut queue.signalled, true) {
+            return;
+        }
+        let sleeper = queue.sleeper.clone();
         drop(queue);
-        if signal {
-            (self.signal)();
+        match sleeper {
+            Some(sleeper) => sleeper.wake(),
+            None => (self.signal)(),
         }
     }
 
-    /// Swaps the woken slots with an empty list, whose memory is reused.
+    /// Has the next wake by any thread wake `waker`, and those of other threads from now on.
+    pub(crate) fn sleep(&self, waker: &Waker) {
+        let before = self.with_own(|own| {
+            own.sleeps = true;
+            let is_same = own.sleeper.as_ref().is_some_and(|sleeper| sleeper.will_wake(waker));
+            (!is_same).then(|| own.sleeper.replace(waker.clone()))
+        });
+        if let Some(Some(before)) = before {
+            drop((before, self.lock().sleeper.replace(waker.clone())));
+        }
+    }
+
+    /// Moves the woken slots into an empty list, whose memory is reused.
     pub(crate) fn take(&self, empty: &mut Vec<u32>) {
         debug_assert!(empty.is_empty());
+        self.with_own(|own| {
+            own.sleeps = false;
+            mem::swap(&mut own.woken, empty);
+        });
         if !self.any.load(Ordering::Acquire) {
             return;
         }
         let mut queue = self.lock();
-        std::mem::swap(&mut queue.woken, empty);
+        empty.append(&mut queue.woken);
         queue.signalled = false;
         self.any.store(false, Ordering::Release);
     }
 
     /// Ignores all wakes from now on.
     pub(crate) fn close(&self) {
+        let own = self.with_own(mem::take);
         let mut queue = self.lock();
         queue.closed = true;
+        let sleeper = queue.sleeper.take();
         queue.woken = Vec::new();
+        drop(queue);
+        drop((own, sleeper)); // not while it is locked
     }
 
     /// Locks the queue. Only running out of memory panics under the lock, and leaves the queue intact.

@@ -297,3 +297,44 @@ fn wakers_outlive_their_tasks_and_their_worker() {
     assert_eq!(signals.load(Ordering::Relaxed), 0, "nobody is there to be told");
     assert_eq!(Arc::strong_count(&signals), 1, "nothing is left of the worker");
 }
+
+/// A waker that counts.
+#[derive(Default)]
+struct Outer(AtomicUsize);
+
+impl std::task::Wake for Outer {
+    fn wake(self: Arc<Self>) {
+        self.0.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+#[test]
+fn wakes_of_a_sleeping_worker_reach_its_event_loop_once() {
+    let (mut tasks, signals) = counted_tasks();
+    let outer = Arc::<Outer>::default();
+    let waker = Waker::from(Arc::clone(&outer));
+    let count = Arc::new(AtomicUsize::new(0));
+    let [first, second] = [1, 1].map(|goal| counter(&mut tasks, &count, goal));
+    first.wake_by_ref();
+    assert_eq!(outer.0.load(Ordering::Relaxed), 0, "it doesn't sleep");
+    let woken = |outer: &Outer| outer.0.swap(0, Ordering::Relaxed);
+    for by_other in [false, true, false] {
+        assert!(turn(&mut tasks).len() <= 2);
+        tasks.sleep(&waker);
+        let [one, other] = [first.clone(), second.clone()];
+        let wake = move || {
+            one.wake();
+            other.wake();
+        };
+        if by_other {
+            thread::spawn(wake).join().expect("it wakes");
+        } else {
+            wake();
+        }
+        assert_eq!(woken(&outer), 1, "by another thread: {by_other}");
+        assert_eq!(turn(&mut tasks).len(), 2, "both are ready");
+        first.wake_by_ref();
+        assert_eq!(woken(&outer), 0, "awake again");
+    }
+    assert_eq!(signals.load(Ordering::Relaxed), 0, "the event loop takes the signal's place");
+}
