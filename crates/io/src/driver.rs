@@ -432,16 +432,6 @@ impl Waker {
         Ok(Self::new(move || drop(waker.wake())))
     }
 
-    /// Returns a waker that increments an event counter.
-    #[cfg(target_os = "linux")]
-    pub(crate) fn of_event(event: &Arc<OwnedFd>) -> Self {
-        let event = Arc::clone(event);
-        Self::new(move || {
-            // Never fails: it writes to a descriptor that it owns, and never nears the counter's end.
-            let _ = rustix::io::write(&event, &1_u64.to_ne_bytes());
-        })
-    }
-
     /// Makes the driver's current or next `wait` return.
     pub fn wake(&self) {
         (self.0)();

@@ -18,16 +18,16 @@ mod ring;
 mod send;
 mod store;
 mod turn;
+mod wake;
 
 use std::collections::VecDeque;
 use std::io;
 use std::net::SocketAddr;
-use std::os::fd::{AsRawFd, OwnedFd, RawFd};
+use std::os::fd::{OwnedFd, RawFd};
 use std::sync::Arc;
 use std::time::Duration;
 
 use io_uring::types::Fd;
-use rustix::event::{EventfdFlags, eventfd};
 
 use crate::clock::Clock;
 use crate::connections::{Connections, Sending, Slot, SlotState};
@@ -41,6 +41,7 @@ use entry::{Done, Name, Operation, Purpose, SLOTS_MAX};
 use memory::Filled;
 use ring::{COMPLETION_ENTRIES, Marker, Ring, SUBMIT_ENTRIES};
 use store::Store;
+use wake::WakeEvents;
 
 pub use crate::driver::UringOptions;
 pub use probe::{Report, Unavailable, probe, probe_for};
@@ -101,9 +102,7 @@ pub struct Uring {
     conns: Connections<InRing>,
     descriptors: Descriptors,
     listeners: Listeners,
-    /// The waker: an event counter that the ring reads. Blocking: reading a non-blocking one by the ring fails
-    /// with EAGAIN instead of waiting.
-    wake: Arc<OwnedFd>,
+    wakes: Arc<WakeEvents>,
     marker: Marker,
     alarm: Alarm,
     clock: Clock,
@@ -146,14 +145,14 @@ impl Uring {
             return Err(io::Error::new(io::ErrorKind::InvalidInput, "the receive buffer has no size"));
         }
         let report = probe().map_err(|why| io::Error::new(io::ErrorKind::Unsupported, why.to_string()))?;
-        let wake = Arc::new(eventfd(0, EventfdFlags::CLOEXEC)?);
-        let waker = Waker::of_event(&wake);
+        let wakes = WakeEvents::new()?;
+        let waker = wakes.waker();
         let listeners = Listeners::new(entrances.into(), options.connections_max.min(SLOTS_MAX))?;
         listeners.inbox.attach(&waker);
         let mut ring = Ring::new(SUBMIT_ENTRIES, COMPLETION_ENTRIES, report.no_array)?;
         let bytes = options.recv_buffer_bytes.min(limits::RECV_BUFFER_BYTES_MAX);
         ring.provide_buffers(limits::RECV_BUFFERS_MAX, bytes)?;
-        ring.await_wake(wake.as_raw_fd());
+        wakes.await_wake(&mut ring);
         let UringOptions { connections_max, descriptors_max, .. } = options;
         let store = (report.stored_files && connections_max > descriptors_max).then(Store::new);
         let mut conns = Connections::new(waker);
@@ -164,7 +163,7 @@ impl Uring {
             conns,
             descriptors: Descriptors::new(store, descriptors_max),
             listeners,
-            wake,
+            wakes,
             marker: Marker::default(),
             alarm: Alarm::default(),
             clock: Clock::new(),
@@ -216,7 +215,7 @@ impl Driver for Uring {
     }
 
     fn descriptor(&mut self) -> io::Result<RawFd> {
-        self.ring.event()
+        self.wakes.descriptor(&mut self.ring)
     }
 
     fn arm(&mut self, timeout: Option<Duration>) -> io::Result<Option<Duration>> {
@@ -346,7 +345,7 @@ impl Driver for Uring {
     }
 
     fn waker(&self) -> Waker {
-        Waker::of_event(&self.wake)
+        self.wakes.waker()
     }
 
     fn connections(&self) -> usize {

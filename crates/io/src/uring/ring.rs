@@ -13,7 +13,6 @@ use std::time::Duration;
 
 use io_uring::types::{CancelBuilder, Fd, Timespec};
 use io_uring::{IoUring, Submitter, opcode, squeue};
-use rustix::event::{EventfdFlags, eventfd};
 use rustix::io::Errno;
 
 use super::enter::Enter;
@@ -56,8 +55,8 @@ pub(super) struct Ring {
     sends: usize,
     /// True if they were submitted before the next enter.
     has_submitted: bool,
-    /// An event counter that the kernel increments for completions, if another event loop watches it.
-    event: Option<OwnedFd>,
+    /// The kernel increments an event counter for completions.
+    is_shown: bool,
 }
 
 impl std::fmt::Debug for Ring {
@@ -86,7 +85,7 @@ impl Ring {
             in_flight: 0,
             sends: 0,
             has_submitted: false,
-            event: None,
+            is_shown: false,
         })
     }
 
@@ -94,17 +93,11 @@ impl Ring {
         self.ring.submitter()
     }
 
-    /// Returns the descriptor of an event counter that the kernel increments for completions, deferred ones included.
-    /// Nobody reads it: it is watched for edges.
-    pub(super) fn event(&mut self) -> io::Result<RawFd> {
-        if let Some(event) = &self.event {
-            return Ok(event.as_raw_fd());
-        }
-        let event = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
-        let descriptor = event.as_raw_fd();
-        self.ring.submitter().register_eventfd(descriptor)?;
-        self.event = Some(event);
-        Ok(descriptor)
+    /// Has the kernel increment an event counter for completions, from when it defers them.
+    pub(super) fn show_completions(&mut self, event: &OwnedFd) -> io::Result<()> {
+        self.ring.submitter().register_eventfd(event.as_raw_fd())?;
+        self.is_shown = true;
+        Ok(())
     }
 
     /// Stops or resumes increments of the event counter. Those of a turn's own enters would wake the other event loop for
@@ -114,7 +107,7 @@ impl Ring {
     /// completions. On x86-64 both sides have a full barrier in between. The kernel's is weaker elsewhere: increments are
     /// never stopped there.
     pub(super) fn mute_event(&mut self, is_muted: bool) {
-        if self.event.is_none() || !cfg!(target_arch = "x86_64") {
+        if !self.is_shown || !cfg!(target_arch = "x86_64") {
             return;
         }
         if is_muted {

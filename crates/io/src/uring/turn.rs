@@ -120,7 +120,7 @@ impl Uring {
                 Purpose::Wake => {
                     self.conns.work.woken = true;
                     self.listeners.inbox.note_wake();
-                    self.ring.await_wake(self.wake.as_raw_fd());
+                    self.wakes.await_wake(&mut self.ring);
                 }
                 _ => self.completions.push_back(done),
             }
