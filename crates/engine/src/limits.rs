@@ -8,6 +8,16 @@ use shearwater_io::secure::RECORD_WIRE_BYTES_MAX;
 /// Pipelined requests of one connection per turn, before others get their turn.
 pub const REQUESTS_PER_TURN_MAX: usize = 64;
 
+/// Ready tasks polled per turn, before new events and other event loops get their turn.
+pub const TASKS_PER_TURN_MAX: usize = 128;
+
+/// Turns of a [hosted](crate::Host) worker, before the other event loop gets its turn.
+pub const TURNS_PER_POLL_MAX: usize = 16;
+
+/// Events of a hosted worker's turn from which on it looks for more at once. After a single one, a look mostly finds
+/// nothing, and costs as much as the other event loop's.
+pub const LOOKS_AGAIN_EVENTS_MIN: usize = 2;
+
 /// Minimum number of deadlines processed per turn. Each may cost a last response and a close: some 25 µs.
 pub const EXPIRIES_PER_TURN_MIN: usize = 2;
 

@@ -57,7 +57,7 @@ pub trait Service: 'static {
     fn trim(&self) {}
 }
 
-/// The treatment of a request's body. `Limits::body_bytes_max` applies to all of them.
+/// The treatment of a request's body. `Limits::body_bytes_max` applies to all of them but [`Pass`](Self::Pass).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum BodyPolicy {
@@ -74,6 +74,19 @@ pub enum BodyPolicy {
     /// `defer` it is not read, and the connection is closed after the response unless the whole body has
     /// already arrived.
     Call,
+    /// Passes a body that arrived whole with its head as [`Request::kept_body`](crate::Request::kept_body), and leaves any
+    /// other to a deferred handler, as [`Call`](Self::Call) does. `kept_body` is `None` then.
+    Pass {
+        /// The longest body, in bytes, in place of `Limits::body_bytes_max`.
+        bytes_max: u64,
+    },
+}
+
+impl BodyPolicy {
+    /// Returns true if a deferred handler reads a body that hasn't arrived whole with its head.
+    pub(crate) fn is_read_by_handler(&self) -> bool {
+        matches!(self, Self::Call | Self::Pass { .. })
+    }
 }
 
 /// The source of [`Request::param`](crate::Request::param), [`Request::state`](crate::Request::state) and

@@ -12,6 +12,7 @@ mod hand_over;
 mod handler_poll;
 mod handler_response;
 pub(crate) mod handler_start;
+mod hosted;
 pub(crate) mod http2;
 mod leave;
 pub(crate) mod ledger_events;
@@ -173,7 +174,7 @@ pub struct Worker<D, S> {
     /// Frees memory after idle time.
     pub(crate) idle_trim: IdleTrim,
     pub(crate) registration: Registration,
-    heartbeat: Option<Arc<Heartbeat>>,
+    pub(crate) heartbeat: Option<Arc<Heartbeat>>,
 }
 
 impl<D, S> fmt::Debug for Worker<D, S> {
@@ -263,9 +264,13 @@ impl<D: Driver, S: Service> Worker<D, S> {
         while !self.is_over() {
             self.turn()?;
         }
+        self.end_serving();
+        Ok(())
+    }
+
+    pub(crate) fn end_serving(&mut self) {
         self.release_handed_over();
         self.state.report_waiting(u64::MAX);
-        Ok(())
     }
 
     /// Runs one turn.
@@ -274,6 +279,11 @@ impl<D: Driver, S: Service> Worker<D, S> {
     /// If the driver fails.
     pub fn turn(&mut self) -> io::Result<()> {
         let patience = self.patience();
+        self.turn_within(patience).map(drop)
+    }
+
+    /// Runs one turn, which waits at most this long. Returns the number of events.
+    pub(crate) fn turn_within(&mut self, patience: Option<Duration>) -> io::Result<usize> {
         self.heartbeat.iter().for_each(|heartbeat| heartbeat.sleep());
         self.driver.wait(patience)?;
         self.heartbeat.iter().for_each(|heartbeat| heartbeat.wake());
@@ -329,7 +339,7 @@ impl<D: Driver, S: Service> Worker<D, S> {
             self.count_states();
         }
         self.trim_if_idle();
-        Ok(())
+        Ok(events)
     }
 
     fn handle(&mut self, event: Event) {
@@ -359,7 +369,7 @@ impl<D: Driver, S: Service> Worker<D, S> {
     }
 
     /// Returns how long the driver may wait.
-    fn patience(&self) -> Option<Duration> {
+    pub(crate) fn patience(&self) -> Option<Duration> {
         if self.is_busy() {
             return Some(Duration::ZERO);
         }

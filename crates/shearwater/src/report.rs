@@ -260,6 +260,7 @@ fn kind(notice: &Notice) -> &'static str {
         Notice::Draining { .. } => "draining",
         Notice::Stopping => "stopping",
         Notice::CutOff { .. } => "connections_cut_off",
+        Notice::TasksCutOff { .. } => "tasks_cut_off",
         Notice::AcceptorEnded { .. } => "acceptor_ended",
         Notice::WorkerEnded { .. } => "worker_ended",
         // Added in the future.
@@ -280,6 +281,7 @@ fn facts(notice: &Notice) -> Facts<'static> {
         | Notice::BlockedBy { worker: number, .. }
         | Notice::ReloadFailed { worker: number, .. }
         | Notice::CutOff { worker: number, .. }
+        | Notice::TasksCutOff { worker: number, .. }
         | Notice::WorkerEnded { worker: number, .. } => Facts { worker: worker(number), ..none },
         Notice::ListenerFailed { worker: number, errno, .. } => {
             Facts { worker: number.as_ref().and_then(worker), errno: Some((*errno).into()), ..none }

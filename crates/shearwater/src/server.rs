@@ -1,9 +1,12 @@
 //! Configuration and control of a server.
 
+use std::sync::Arc;
+
 use shearwater_engine::tasks::Order;
 use shearwater_engine::{
-    AcceptMode, AddressChange, ClientHeader, Control, DriverChoice, Http2Options, Limits, ListenAddress,
-    ListeningSocket, Options, Request, Response, Service, StartError, TcpOptions, Timeouts, TrustedProxies,
+    AcceptMode, AddressChange, ClientHeader, Control, DriverChoice, Host, Http2Options, Limits,
+    ListenAddress, ListeningSocket, Options, Request, Response, Service, StartError, TcpOptions, Timeouts,
+    TrustedProxies,
 };
 
 use crate::address::resolve;
@@ -55,7 +58,7 @@ pub struct Server {
     connections_max: Option<u64>,
     body_bytes_max: Option<u64>,
     #[cfg(feature = "tls")]
-    pub(crate) tls: Option<std::sync::Arc<shearwater_tls::SharedConfiguration>>,
+    pub(crate) tls: Option<Arc<shearwater_tls::SharedConfiguration>>,
 }
 
 impl Server {
@@ -246,6 +249,15 @@ impl Server {
         self
     }
 
+    /// Runs each worker within another event loop, such as a runtime of its own. Default: each waits by itself.
+    ///
+    /// The [`Host`] makes the wait, and runs its own tasks between the worker's turns.
+    #[must_use]
+    pub fn host(mut self, host: Arc<dyn Host>) -> Self {
+        self.options.host = Some(host);
+        self
+    }
+
     /// Sets a function that each worker calls on its thread when it becomes idle.
     ///
     /// A worker is idle when none of its connections has sent anything for a second and its own pools are trimmed: the
@@ -425,7 +437,7 @@ impl Server {
         let running = match self.tls {
             None => server.start(make)?,
             Some(shared) => {
-                let provider = move |_| shearwater_tls::TlsProvider::new(std::sync::Arc::clone(&shared));
+                let provider = move |_| shearwater_tls::TlsProvider::new(Arc::clone(&shared));
                 server.start_secure(make, provider)?
             }
         };

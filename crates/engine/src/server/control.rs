@@ -129,6 +129,12 @@ impl Control {
         self.order() > Order::Serve
     }
 
+    /// Returns true if a stop has been ordered.
+    #[must_use]
+    pub fn is_stopping(&self) -> bool {
+        self.order() == Order::Stop
+    }
+
     /// Returns the time limit of a drain, counted from its order, if one was ordered.
     #[must_use]
     pub fn drain_limit(&self) -> Option<Duration> {

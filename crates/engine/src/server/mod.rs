@@ -6,6 +6,7 @@ pub(crate) mod binding;
 pub(crate) mod control;
 pub(crate) mod counters;
 pub(crate) mod drain;
+pub(crate) mod host;
 pub(crate) mod listening;
 pub(crate) mod messages;
 pub(crate) mod notice;
@@ -31,12 +32,15 @@ use shearwater_io::{Dispatcher, Entrances, Inbox, Listener, SharedLimit, fs, uri
 use crate::limits::{INBOX_MAX, Limits};
 use crate::server::binding::{Binding, Bound, Entry, Holder, needs_acceptor};
 use crate::server::control::Control;
+use crate::server::host::WorkerPosition;
 use crate::server::listening::{by_kind, secure_addresses};
 use crate::server::options::{DriverChoice, Options};
 use crate::server::running::Running;
 use crate::server::start::{Found, StartReport};
 use crate::server::start_error::StartError;
-use crate::server::threads::{Decorate, Plain, Securing, StartingWorker, spawn_acceptor, spawn_worker};
+use crate::server::threads::{
+    Decorate, Plain, Securing, StartingWorker, WorkerPlace, spawn_acceptor, spawn_worker,
+};
 use crate::server::watchdog::{Heartbeat, Watchdog};
 use crate::service::Service;
 use crate::worker::Setup;
@@ -187,7 +191,8 @@ impl Server {
         let asked = Some(self.options.limits.connections_max);
         let connections_asked = asked.filter(|asked| *asked <= limits.connections_max);
         let watchdog = self.watchdog(&control)?;
-        let Options { order, at_rest, proxies, http2, listeners, .. } = self.options;
+        let Options { order, at_rest, proxies, http2, listeners, host, .. } = self.options;
+        let workers = self.of_workers.len();
         let limit = SharedLimit::new(limits.connections_max);
         let first = Setup {
             limit: limit.clone(),
@@ -221,7 +226,9 @@ impl Server {
             let inbox = if handed { add_inbox(self.share.inbox, &mut senders) } else { Inbox::default() };
             let entrances = Entrances { listeners, inbox, limit: limit.clone() };
             let (decorate, make_service) = (Arc::clone(&decorate), Arc::clone(&make_service));
-            match spawn_worker(setup, driver, entrances, core, decorate, make_service) {
+            let host = host.clone().map(|host| (host, WorkerPosition { number: worker, workers }));
+            let place = WorkerPlace { driver, core, host };
+            match spawn_worker(setup, place, entrances, decorate, make_service) {
                 Ok(StartingWorker { thread, has_started }) => {
                     running.threads.push(thread);
                     starting.push(has_started);

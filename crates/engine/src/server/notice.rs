@@ -190,6 +190,13 @@ pub enum Notice {
         /// Number of connections.
         connections: usize,
     },
+    /// A worker that ends has dropped tasks of its [host](crate::Host): the drain timed out, or the stop was immediate.
+    TasksCutOff {
+        /// Number of the worker.
+        worker: usize,
+        /// Number of tasks.
+        tasks: usize,
+    },
     /// The acceptor has ended.
     AcceptorEnded {
         /// The error, if it has failed.
@@ -274,6 +281,7 @@ impl fmt::Display for Notice {
             | Self::Draining { .. }
             | Self::Stopping
             | Self::CutOff { .. }
+            | Self::TasksCutOff { .. }
             | Self::AcceptorEnded { .. }
             | Self::WorkerEnded { .. } => self.fmt_end(f),
         }
@@ -300,6 +308,9 @@ impl Notice {
             Self::Stopping => f.write_str("stopping at once"),
             Self::CutOff { worker, connections } => {
                 write!(f, "worker {worker} has cut off {connections} connections {UNFINISHED}")
+            }
+            Self::TasksCutOff { worker, tasks } => {
+                write!(f, "worker {worker} has dropped {tasks} spawned tasks that hadn't ended")
             }
             Self::AcceptorEnded { error: None } => f.write_str("the acceptor has ended"),
             Self::AcceptorEnded { error: Some(error) } => write!(f, "the acceptor has failed: {error}"),

@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::net::SocketAddr;
+use std::sync::Arc;
 
 use shearwater_tasks::Order;
 
@@ -10,6 +11,7 @@ use crate::observe::finished::ExchangeListener;
 use crate::proxies::ProxyOptions;
 use crate::server::addresses::PassedListener;
 use crate::server::addresses::{ListenAddress, ListeningSocket};
+use crate::server::host::Host;
 
 /// Configuration of a server.
 #[derive(Debug, Clone)]
@@ -53,6 +55,8 @@ pub struct Options {
     pub at_rest: Option<fn()>,
     /// Listeners for finished exchanges. Without any, exchanges cost nothing.
     pub listeners: Vec<ExchangeListener>,
+    /// Event loop that the workers are run within. Default: none, each waits by itself.
+    pub host: Option<Arc<dyn Host>>,
 }
 
 impl Default for Options {
@@ -75,6 +79,7 @@ impl Default for Options {
             watchdog_ms: 1000,
             at_rest: None,
             listeners: Vec::new(),
+            host: None,
         }
     }
 }

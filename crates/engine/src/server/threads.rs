@@ -15,8 +15,9 @@ use crate::leaving::ListenerChange;
 use crate::limits::ACCEPT_RETRY_MS;
 use crate::server::control::{Control, Order};
 use crate::server::counters::Counters;
+use crate::server::host::{Host, HostedWorker, WorkerPosition};
 use crate::server::notice::Notice;
-use crate::server::panics;
+use crate::server::panics::{self, Panic};
 use crate::server::start_error::StartError;
 use crate::service::Service;
 use crate::worker::{Setup, Worker};
@@ -33,18 +34,18 @@ pub(crate) struct StartingWorker {
 /// A driver's decorator, made on the worker's thread.
 pub(crate) trait Decorate: Send + Sync + 'static {
     /// The decorated driver.
-    type Of<D: Driver>: Driver;
+    type Of<D: Driver + 'static>: Driver + 'static;
 
-    fn decorate<D: Driver>(&self, driver: D, worker: usize) -> Self::Of<D>;
+    fn decorate<D: Driver + 'static>(&self, driver: D, worker: usize) -> Self::Of<D>;
 }
 
 /// Leaves drivers as they are.
 pub(crate) struct Plain;
 
 impl Decorate for Plain {
-    type Of<D: Driver> = D;
+    type Of<D: Driver + 'static> = D;
 
-    fn decorate<D: Driver>(&self, driver: D, _: usize) -> D {
+    fn decorate<D: Driver + 'static>(&self, driver: D, _: usize) -> D {
         driver
     }
 }
@@ -52,20 +53,29 @@ impl Decorate for Plain {
 /// Has drivers secure connections, with providers that this function makes for workers by their number.
 pub(crate) struct Securing<F>(pub(crate) F);
 
-impl<P: Provider, F: Fn(usize) -> P + Send + Sync + 'static> Decorate for Securing<F> {
-    type Of<D: Driver> = Secure<D, P>;
+impl<P: Provider + 'static, F: Fn(usize) -> P + Send + Sync + 'static> Decorate for Securing<F> {
+    type Of<D: Driver + 'static> = Secure<D, P>;
 
-    fn decorate<D: Driver>(&self, driver: D, worker: usize) -> Secure<D, P> {
+    fn decorate<D: Driver + 'static>(&self, driver: D, worker: usize) -> Secure<D, P> {
         Secure::new(driver, (self.0)(worker))
     }
 }
 
-/// Starts a worker with the driver of this name.
+/// Where a worker runs.
+pub(crate) struct WorkerPlace {
+    /// Name of its driver.
+    pub(crate) driver: &'static str,
+    /// Core that its thread is pinned to.
+    pub(crate) core: Option<usize>,
+    /// Event loop that it is run within.
+    pub(crate) host: Option<(Arc<dyn Host>, WorkerPosition)>,
+}
+
+/// Starts a worker.
 pub(crate) fn spawn_worker<S: Service>(
     setup: Setup,
-    driver: &'static str,
+    place: WorkerPlace,
     entrances: Entrances,
-    core: Option<usize>,
     decorate: Arc<impl Decorate>,
     make_service: Arc<impl Fn(usize) -> S + Send + Sync + 'static>,
 ) -> Result<StartingWorker, StartError> {
@@ -75,7 +85,7 @@ pub(crate) fn spawn_worker<S: Service>(
         let recv_buffer_bytes = setup.limits.receive_bytes;
         let worker = setup.worker;
         // A driver stays on the thread that made it.
-        if driver == uring::NAME {
+        if place.driver == uring::NAME {
             let descriptors_max = setup.descriptors_max;
             let options = UringOptions {
                 connections_max,
@@ -84,42 +94,87 @@ pub(crate) fn spawn_worker<S: Service>(
                 ..UringOptions::default()
             };
             let driver = || Ok(decorate.decorate(uring::start(entrances, options)?, worker));
-            begin(core, driver, make_service, setup, &started)
+            begin(place, driver, make_service, setup, &started)
         } else {
             let options = PollOptions { connections_max, recv_buffer_bytes };
             let driver = || Ok(decorate.decorate(Poll::new(entrances, options)?, worker));
-            begin(core, driver, make_service, setup, &started)
+            begin(place, driver, make_service, setup, &started)
         }
     });
     Ok(StartingWorker { thread: thread.map_err(StartError::System)?, has_started })
 }
 
 /// Prepares the thread, makes the service, reports the result, and serves.
-fn begin<D: Driver, S: Service>(
-    core: Option<usize>,
+fn begin<D: Driver + 'static, S: Service>(
+    place: WorkerPlace,
     make_driver: impl FnOnce() -> io::Result<D>,
     make_service: Arc<impl Fn(usize) -> S>,
     setup: Setup,
     started: &Started,
 ) -> io::Result<()> {
     let (number, control) = (setup.worker, Arc::clone(&setup.control));
-    let driver = prepare(core).and_then(|()| make_driver().map_err(StartError::System));
+    let WorkerPlace { core, host, .. } = place;
     // It drops `make_service`, which owns what a reload replaces.
-    let made = driver.and_then(|driver| {
+    let make = move || {
+        let driver = prepare(core).and_then(|()| make_driver().map_err(StartError::System))?;
         let caught = panics::catch(move || Worker::new(driver, make_service(number), setup));
         caught.map_err(|panic| StartError::Service { worker: number, message: panic.message })
-    });
-    // The receiver is gone only if the starting thread is.
-    match made {
-        Ok(worker) => {
-            drop(started.send(Ok(())));
-            serve(worker, number, &control)
-        }
-        Err(error) => {
-            drop(started.send(Err(error)));
-            Ok(())
-        }
+    };
+    // The receiver of the result is gone only if the starting thread is.
+    let result = match host {
+        None => match make() {
+            Ok(mut worker) => {
+                drop(started.send(Ok(())));
+                panics::catch(move || worker.run())
+            }
+            Err(error) => {
+                drop(started.send(Err(error)));
+                return Ok(());
+            }
+        },
+        Some((host, position)) => match run_hosted(&*host, position, make, started) {
+            Some(result) => result,
+            None => return Ok(()),
+        },
+    };
+    let result = result.unwrap_or_else(|panic| Err(io::Error::other(panic.message)));
+    let error = result.as_ref().err().map(ToString::to_string);
+    // The channel is closed only if the operator's side is gone.
+    control.notify(Notice::WorkerEnded { worker: number, error });
+    result
+}
+
+/// Runs a worker within another event loop. Returns `None` if it couldn't start, which it reports.
+fn run_hosted<W: HostedWorker + 'static>(
+    host: &dyn Host,
+    position: WorkerPosition,
+    make: impl FnOnce() -> Result<W, StartError>,
+    started: &Started,
+) -> Option<Result<io::Result<()>, Box<Panic>>> {
+    let (mut make, mut is_serving) = (Some(make), false);
+    let mut start = || {
+        let made = make.take()?();
+        is_serving = made.is_ok();
+        let (worker, result) = match made {
+            Ok(worker) => (Some(Box::new(worker) as Box<dyn HostedWorker>), Ok(())),
+            Err(error) => (None, Err(error)),
+        };
+        drop(started.send(result));
+        worker
+    };
+    let caught = panics::catch(|| host.run(position, &mut start));
+    if make.is_some() {
+        let error = match caught {
+            Ok(Ok(())) => {
+                StartError::System(io::Error::other("the event loop of a worker hasn't started it"))
+            }
+            Ok(Err(error)) => StartError::System(error),
+            Err(panic) => StartError::Service { worker: position.number, message: panic.message },
+        };
+        drop(started.send(Err(error)));
+        return None;
     }
+    is_serving.then_some(caught)
 }
 
 /// Prepares a worker's thread before its driver is created.
@@ -129,20 +184,6 @@ fn prepare(core: Option<usize>) -> Result<(), StartError> {
     }
     panics::enter_worker();
     Ok(())
-}
-
-/// Runs a worker and reports its end.
-fn serve<D: Driver, S: Service>(
-    mut worker: Worker<D, S>,
-    number: usize,
-    control: &Control,
-) -> io::Result<()> {
-    let caught = panics::catch(move || worker.run());
-    let result = caught.unwrap_or_else(|panic| Err(io::Error::other(panic.message)));
-    let error = result.as_ref().err().map(ToString::to_string);
-    // The channel is closed only if the operator's side is gone.
-    control.notify(Notice::WorkerEnded { worker: number, error });
-    result
 }
 
 /// Starts accepting on `listeners` for the workers of `dispatcher`, which must be running.

@@ -25,6 +25,7 @@ impl<S: Service> WorkerState<S> {
         match policy {
             BodyPolicy::Buffer { bytes_max } => self.limits.body_bytes_max.min(*bytes_max),
             BodyPolicy::Discard | BodyPolicy::Call => self.limits.body_bytes_max,
+            BodyPolicy::Pass { bytes_max } => *bytes_max,
         }
     }
 
@@ -40,7 +41,7 @@ impl<S: Service> WorkerState<S> {
         };
         match head.framing() {
             Framing::Length(len) if len > self.body_bytes_max(&policy) => {
-                if matches!(policy, BodyPolicy::Call) {
+                if policy.is_read_by_handler() {
                     self.report_body_limit();
                 }
                 ControlFlow::Break(Refusal::BodyTooLarge)

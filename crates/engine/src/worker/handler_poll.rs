@@ -6,6 +6,7 @@ use shearwater_tasks::{Polled, TaskId};
 use crate::connection::Flag;
 use crate::exchange::id::ExchangeId;
 use crate::exchange::{Exchange, State};
+use crate::limits::TASKS_PER_TURN_MAX;
 use crate::response::facts::Disposition;
 use crate::response::fault::Fault;
 use crate::server::panics;
@@ -16,7 +17,8 @@ use crate::worker::request_loop::StepResult;
 use crate::worker::state::WorkerState;
 
 impl<D: Driver, S: Service> Worker<D, S> {
-    /// Polls each ready task once. Those that become ready meanwhile are polled in the next turn.
+    /// Polls each ready task once, up to [`TASKS_PER_TURN_MAX`]. Those that become ready meanwhile are polled in the next
+    /// turn.
     #[inline]
     pub(crate) fn run_tasks(&mut self) {
         let tasks = &self.state.calls.tasks;
@@ -30,7 +32,7 @@ impl<D: Driver, S: Service> Worker<D, S> {
         let calls = &mut self.state.calls;
         calls.clock.timers.expire();
         calls.tasks.collect();
-        let ready = calls.tasks.ready();
+        let ready = calls.tasks.ready().min(TASKS_PER_TURN_MAX);
         if ready > 0 {
             self.state.counters.task_turns.add(1);
             self.state.counters.tasks_ready.add(ready as u64);

@@ -70,6 +70,7 @@ impl<S: Service> WorkerState<S> {
         token: Token,
         arrived: Arrived<'_>,
         passed: GuardsPassed,
+        bytes_max: u64,
         driver: &dyn DriverView,
     ) -> Step {
         let Arrived { head, bytes, rest } = arrived;
@@ -91,7 +92,7 @@ impl<S: Service> WorkerState<S> {
             }
         };
         deferred.shared.expect_body();
-        let mut body = self.body_reader(framing, self.limits.body_bytes_max, To::Handler);
+        let mut body = self.body_reader(framing, bytes_max, To::Handler);
         body.owes_continue = owes_continue;
         let mut exchange = self.exchanges.begin(token);
         exchange.facts = facts;

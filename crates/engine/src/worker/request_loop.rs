@@ -325,14 +325,14 @@ impl<S: Service> WorkerState<S> {
                 return ControlFlow::Break(self.refuse_as(token, refusal, Source::Head(head)));
             }
         };
-        if matches!(policy, BodyPolicy::Call) {
-            return ControlFlow::Break(self.begin_reading_handler(token, arrived, passed, driver));
+        let is_passed = matches!(policy, BodyPolicy::Pass { .. }) && arrived.whole_body_len().is_some();
+        if policy.is_read_by_handler() && !is_passed {
+            let bytes_max = self.body_bytes_max(&policy);
+            return ControlFlow::Break(self.begin_reading_handler(token, arrived, passed, bytes_max, driver));
         }
         let step = match (framing, &policy) {
             // The whole body is in the input: nothing is buffered.
-            (Framing::Length(len), BodyPolicy::Discard | BodyPolicy::Buffer { .. })
-                if len <= rest.len() as u64 =>
-            {
+            (Framing::Length(len), _) if len <= rest.len() as u64 => {
                 let (body, behind) = rest.split_at(len as usize);
                 let is_seen = body.is_empty() || !matches!(policy, BodyPolicy::Discard);
                 let seen = is_seen.then_some(body);

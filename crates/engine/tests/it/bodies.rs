@@ -215,3 +215,38 @@ fn nothing_after_a_rejected_request_is_a_request() {
     assert_eq!(world.totals().requests_refused, 3 * shapes.len() as u64);
     assert_eq!(world.totals().requests, shapes.len() as u64);
 }
+
+/// Under the limit of its own policy, not of the worker.
+#[test]
+fn a_body_that_came_whole_is_passed_with_its_head() {
+    let limits = Limits { body_bytes_max: 10, ..Limits::default() };
+    let (text, too_large) = (app::text_of("POST", "/passed/1", b"0123456789ab"), app::PASSED_BYTES_MAX + 1);
+    for (name, pieces, is_whole) in [
+        ("together", vec!["H0123456789ab"], true),
+        ("the head in pieces", vec!["H|", "0123456789ab"], true),
+        ("the body in pieces", vec!["H0123456789a", "b"], false),
+        ("the body after its head", vec!["H", "0123456789ab"], false),
+    ] {
+        let request = head("POST", "/passed/1", "Content-Length: 12\r\n");
+        let request = String::from_utf8(request.to_vec()).expect("text");
+        let (begin, rest) = request.split_at(request.len() - 3);
+        let (first, second) = match pieces.as_slice() {
+            [only] => (only.replace('H', &request), String::new()),
+            [first, second] if first.ends_with('|') => (begin.to_owned(), format!("{rest}{second}")),
+            [first, second] => (first.replace('H', &request), (*second).to_owned()),
+            _ => unreachable!("one or two"),
+        };
+        let mut world = SimWorld::with_limits(limits);
+        let mut client = world.send(first);
+        world.settle();
+        world.feed(&mut client, second);
+        world.pass(10);
+        let response = client.text();
+        assert!(response.ends_with(&text), "{name}: {response}");
+        assert_eq!(response.contains("X-Passed: whole"), is_whole, "{name}: {response}");
+        assert!(world.ask(get("/plain/1")).0.starts_with("HTTP/1.1 200 "), "the worker serves on");
+    }
+    let mut world = SimWorld::with_limits(limits);
+    let (response, _) = world.ask(head("POST", "/passed/1", &format!("Content-Length: {too_large}\r\n")));
+    assert!(response.starts_with("HTTP/1.1 413 "), "{response}");
+}

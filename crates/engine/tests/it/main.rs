@@ -11,6 +11,7 @@ mod dispatching;
 mod draining;
 mod exchanges;
 mod harness;
+mod hosted;
 mod http2;
 mod limits;
 mod listeners;

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use shearwater_engine::io::sim::{Sim, SimOptions};
 use shearwater_engine::limits::REPORT_KINDS_MAX;
+use shearwater_engine::limits::TASKS_PER_TURN_MAX;
 use shearwater_engine::{Control, Limits, Notice, Setup, Timeouts, Totals, Worker};
 
 use crate::harness::app::{ON_PURPOSE, TestApp, text_of};
@@ -189,6 +190,26 @@ fn counts_ready_handlers_and_the_turns_in_which_some_are() {
     clients.extend(["/later/4", "/never/0", "/plain/1"].map(|target| world.send(get(target))));
     assert_eq!(counts(&world), (1, CLIENTS));
     clients.iter_mut().for_each(|client| client.peer.reset());
+    world.settle();
+}
+
+#[test]
+fn polls_a_bounded_number_of_ready_handlers_in_a_turn() {
+    const CLIENTS: usize = 2 * TASKS_PER_TURN_MAX + 10;
+    let mut world = SimWorld::default();
+    let mut clients: Vec<_> = (0..CLIENTS).map(|_| world.connect()).collect();
+    world.settle();
+    clients.iter_mut().for_each(|client| client.send(get("/later/3")));
+    let (mut polled, mut most) = (0, 0);
+    while world.turn_if_ready() {
+        let before = std::mem::replace(&mut polled, world.totals().tasks_ready as usize);
+        most = most.max(polled - before);
+    }
+    assert_eq!(most, TASKS_PER_TURN_MAX);
+    for mut client in clients {
+        assert!(client.text().starts_with("HTTP/1.1 200 "), "each gets its response");
+        client.peer.reset();
+    }
     world.settle();
 }
 

@@ -272,7 +272,7 @@ impl<S: Service> WorkerState<S> {
         let is_empty = begun.head.framing() == Framing::Length(0);
         let is_awaited = begun.head.expectation() == Expectation::Continue && !is_empty;
         let to = match policy {
-            BodyPolicy::Call => To::Handler,
+            BodyPolicy::Call | BodyPolicy::Pass { .. } => To::Handler,
             BodyPolicy::Discard => To::Discard,
             BodyPolicy::Buffer { .. } => To::Keep,
         };

@@ -21,6 +21,8 @@ pub(crate) const BIG_BYTES: usize = 3 * 1024 * 1024;
 pub(crate) const FILE_BYTES: usize = 1200 * 1024;
 /// Size limit of `/buffer`.
 pub(crate) const BUFFER_BYTES_MAX: u64 = 32 * 1024;
+/// Size limit of `/passed`.
+pub(crate) const PASSED_BYTES_MAX: u64 = 64 * 1024;
 /// Size above which `/pulled-refuses` rejects the body.
 pub(crate) const REFUSED_AT: usize = 100;
 
@@ -39,6 +41,7 @@ impl Service for TestApp {
             return BodyPolicy::Call;
         }
         match route {
+            "passed" => BodyPolicy::Pass { bytes_max: PASSED_BYTES_MAX },
             "buffer" | "buffer-never" => BodyPolicy::Buffer { bytes_max: BUFFER_BYTES_MAX },
             "policy-panics" => panic!("{ON_PURPOSE}"),
             _ => BodyPolicy::Discard,
@@ -102,6 +105,10 @@ impl Service for TestApp {
                 let text = tls_text(call.tls());
                 call.response().text(&text);
             }),
+            "passed" => match request.kept_body() {
+                Some(_) => drop(response.field("X-Passed", "whole").text(&named(request))),
+                None => response.defer(request, handlers::pulled),
+            },
             "empty" => {}
             _ => drop(response.text(&named(request))),
         }

@@ -214,7 +214,7 @@ async fn taken(mut call: Call) {
 }
 
 /// Reads the body without waiting for anything else; rejects it or panics as its route says.
-async fn pulled(mut call: Call) {
+pub(crate) async fn pulled(mut call: Call) {
     let route = call.path().split('/').nth(1).unwrap_or_default().to_owned();
     let (mut len, mut sum) = (0, DIGEST_START);
     while let Some(piece) = call.read().await {
