@@ -39,6 +39,11 @@ impl Body {
     pub const fn empty() -> Self {
         Self { kind: Kind::Empty }
     }
+
+    /// Creates a body that has arrived in full.
+    pub(crate) const fn whole(bytes: Bytes) -> Self {
+        Self { kind: Kind::Whole(bytes) }
+    }
 }
 
 impl Default for Body {
@@ -156,7 +161,7 @@ impl RequestBody {
             && call.poll_read(cx) == Poll::Ready(None)
             && has_no_trailers(call, length)
         {
-            return (Body { kind: Kind::Whole(piece.clone()) }, Self::NONE);
+            return (Body::whole(piece.clone()), Self::NONE);
         }
         let (sender, receiver) = channel(length, piece);
         (Body { kind: Kind::Streamed(receiver) }, Self { sender: Some(sender) })

@@ -20,7 +20,7 @@ use crate::response::PendingResponse;
 use crate::service::{HttpService, Maker};
 use crate::upgrades::{self, Handshake, Upgrades};
 use crate::worker_pool::WorkerPool;
-use crate::{call, request_head, running};
+use crate::{call, request_head};
 
 /// Facts that requests get as extensions.
 #[derive(Debug, Clone, Copy, Default)]
@@ -36,14 +36,24 @@ pub(crate) struct Bridge<M: Maker> {
     maker: M,
     inserted: Inserted,
     upgrades: Arc<Upgrades>,
+    body_bytes_max: u64,
     pool: Rc<WorkerPool<M::Service>>,
 }
 
 impl<M: Maker> Bridge<M> {
-    /// Creates the bridge on the worker's thread, which enters the runtime for tokio's sockets and timers.
-    pub(crate) fn new(maker: M, inserted: Inserted, upgrades: Arc<Upgrades>, runtime: &Handle) -> Self {
-        running::enter(runtime);
-        Self { maker, inserted, upgrades, pool: Rc::new(WorkerPool::new(runtime)) }
+    /// Creates the bridge on the worker's thread, which has entered a runtime.
+    pub(crate) fn new(maker: M, inserted: Inserted, upgrades: Arc<Upgrades>, body_bytes_max: u64) -> Self {
+        let pool = Rc::new(WorkerPool::new(&Handle::current()));
+        Self { maker, inserted, upgrades, body_bytes_max, pool }
+    }
+
+    /// Returns the body of a request, unless it is yet to arrive.
+    fn arrived_body(&self, request: &Request<'_>, expected: ExpectedBody) -> Option<Body> {
+        if expected.is_none() {
+            return Some(Body::empty());
+        }
+        let bytes = request.kept_body()?;
+        Some(Body::whole(self.pool.heads.borrow_mut().copy(bytes)))
     }
 
     /// Prepares an upgrade if the request offers a registered protocol, has no body, and the limit isn't reached.
@@ -120,7 +130,7 @@ impl<M: Maker> Bridge<M> {
 
 impl<M: Maker> Service for Bridge<M> {
     fn body_policy(&self, _: &Head<'_>) -> BodyPolicy {
-        BodyPolicy::Call
+        BodyPolicy::Pass { bytes_max: self.body_bytes_max }
     }
 
     fn has_guards(&self) -> bool {
@@ -162,10 +172,14 @@ impl<M: Maker> Service for Bridge<M> {
         };
         let expected = ExpectedBody::from_head(&head);
         let handshake = self.handshake(&head, expected, &mut made);
-        // The usual case: the service is ready and the request has no body.
-        if expected.is_none() && handshake.is_none() && is_ready(&mut service) {
+        let body = self.arrived_body(request, expected);
+        let is_whole = body.is_some();
+        *made.body_mut() = body.unwrap_or_default();
+        // The usual case: the service is ready, and nothing of the request is yet to come.
+        if is_whole && handshake.is_none() && is_ready(&mut service) {
             return self.respond_immediately(request, response, service.call(made));
         }
+        let expected = (!is_whole).then_some(expected);
         let pool = Rc::clone(&self.pool);
         response
             .defer(request, |call| call::begin(until_gone(call), made, expected, handshake, service, pool));

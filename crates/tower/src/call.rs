@@ -18,11 +18,11 @@ use crate::service::{BoxError, HttpService};
 use crate::upgrades::{self, Handshake};
 use crate::worker_pool::{PinnedSlot, WorkerPool};
 
-/// Calls a service that need not be ready yet. `request` is the call's, still without its body.
+/// Calls a service that need not be ready yet. `request` is the call's, without its body if that is yet to come.
 pub(crate) async fn begin<S: HttpService>(
     mut call: Call,
-    request: Request<Body>,
-    expected: ExpectedBody,
+    mut request: Request<Body>,
+    expected: Option<ExpectedBody>,
     handshake: Option<Box<Handshake>>,
     mut service: S,
     pool: Rc<WorkerPool<S>>,
@@ -30,10 +30,13 @@ pub(crate) async fn begin<S: HttpService>(
     if let Err(error) = poll_fn(|cx| pool.budget.scope(cx, |cx| service.poll_ready(cx))).await {
         return call.cut(message("the service is not ready", error));
     }
-    let begin =
-        |cx: &mut Context<'_>| RequestBody::begin(&mut call, expected, &mut pool.heads.borrow_mut(), cx);
-    let (body, request_body) = poll_once(begin).await;
-    let future = pool.futures.take(service.call(request.map(|_| body)));
+    let mut request_body = RequestBody::NONE;
+    if let Some(expected) = expected {
+        let begin =
+            |cx: &mut Context<'_>| RequestBody::begin(&mut call, expected, &mut pool.heads.borrow_mut(), cx);
+        (*request.body_mut(), request_body) = poll_once(begin).await;
+    }
+    let future = pool.futures.take(service.call(request));
     resume(call, request_body, future, handshake, pool).await;
 }
 

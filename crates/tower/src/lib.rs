@@ -42,6 +42,7 @@ mod bridge;
 mod budget;
 mod call;
 mod head_pool;
+mod host;
 pub mod limits;
 mod request_head;
 mod response;
@@ -56,7 +57,7 @@ pub use body_channel::BodyError;
 pub use running::Running;
 #[cfg(feature = "tls")]
 pub use serve::bind_tls;
-pub use serve::{Listen, Serve, bind, serve};
+pub use serve::{Listen, Serve, bind, bind_each, serve};
 #[cfg(feature = "axum")]
 pub use service::{AxumRequests, ByPeer, OfAxum};
 pub use service::{BoxError, CloneService, HttpService, MakeHttpService, Maker, OfService};

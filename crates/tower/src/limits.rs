@@ -29,3 +29,9 @@ pub const CACHED_VALUE_BYTES_MAX: usize = 256;
 
 /// Number of misses after which a cached header value is replaced.
 pub const CACHED_VALUE_MISSES_MAX: u8 = 8;
+
+/// Maximum number of threads for `spawn_blocking` of all workers that have runtimes of their own; at least one for each.
+pub const BLOCKING_THREADS_MAX: usize = 512;
+
+/// Interval in milliseconds at which a worker that has been drained looks whether spawned tasks have ended.
+pub const TASKS_CHECK_MS: u64 = 10;

@@ -1,12 +1,11 @@
 //! Control of a running server.
 
-use std::mem::ManuallyDrop;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::{fmt, io, thread};
 
 use shearwater::{Control, Error, StartError, StartReport};
-use tokio::runtime::{Builder, Handle};
+use tokio::runtime::Handle;
 use tokio::sync::oneshot;
 
 /// A running server. Dropping it stops the server immediately.
@@ -15,7 +14,6 @@ pub struct Running {
     server: Option<shearwater::Running>,
     stop: StopOnDrop,
     drain_ms: u64,
-    runtime: Runtime,
     start_report: StartReport,
 }
 
@@ -26,9 +24,9 @@ impl fmt::Debug for Running {
 }
 
 impl Running {
-    pub(crate) fn new(server: shearwater::Running, runtime: Runtime, drain_ms: u64) -> Self {
+    pub(crate) fn new(server: shearwater::Running, drain_ms: u64) -> Self {
         let (stop, start_report) = (StopOnDrop(server.control()), server.start_report().clone());
-        Self { server: Some(server), stop, drain_ms, runtime, start_report }
+        Self { server: Some(server), stop, drain_ms, start_report }
     }
 
     /// Returns the first TCP address bound, with the actual port.
@@ -56,15 +54,6 @@ impl Running {
     /// [`drain_ms`](crate::Serve::drain_ms). Doesn't wait for upgraded connections.
     pub fn drain(&self) {
         self.stop.0.drain(self.drain_ms);
-    }
-
-    /// Drains once `signal` is ready.
-    pub(crate) fn drain_after(&self, signal: impl Future<Output = ()> + Send + 'static) {
-        let (control, drain_ms) = (self.control(), self.drain_ms);
-        self.runtime.handle().spawn(async move {
-            signal.await;
-            control.drain(drain_ms);
-        });
     }
 
     /// Waits until the server has ended. Stops it when dropped.
@@ -110,48 +99,4 @@ impl Drop for StopOnDrop {
     fn drop(&mut self) {
         self.0.stop();
     }
-}
-
-/// Threads of a new runtime. It drives sockets, timers and spawned tasks; workers serve the requests.
-const THREADS: usize = 2;
-
-/// A handle to a runtime, which may be owned.
-#[derive(Debug)]
-pub(crate) struct Runtime {
-    handle: Handle,
-    own: Option<tokio::runtime::Runtime>,
-}
-
-impl Runtime {
-    /// Returns the current runtime, or a new one.
-    ///
-    /// # Errors
-    /// If the system refuses a thread or a descriptor.
-    pub(crate) fn here() -> io::Result<Self> {
-        if let Ok(handle) = Handle::try_current() {
-            return Ok(Self { handle, own: None });
-        }
-        let own =
-            Builder::new_multi_thread().worker_threads(THREADS).thread_name("tokio").enable_all().build()?;
-        Ok(Self { handle: own.handle().clone(), own: Some(own) })
-    }
-
-    pub(crate) fn handle(&self) -> &Handle {
-        &self.handle
-    }
-}
-
-impl Drop for Runtime {
-    /// Cancels tasks that services have spawned and not awaited.
-    fn drop(&mut self) {
-        if let Some(own) = self.own.take() {
-            own.shutdown_background();
-        }
-    }
-}
-
-/// Enters a runtime for the rest of the thread's life, thread-local destructors included.
-pub(crate) fn enter(handle: &Handle) {
-    // The guard holds only the previously entered runtime.
-    let _entered = ManuallyDrop::new(handle.enter());
 }

@@ -1,21 +1,24 @@
 //! Configuration and start of a server for a tower service.
 
 use std::marker::PhantomData;
+use std::mem::ManuallyDrop;
 use std::net::SocketAddr;
 use std::os::unix::net::UnixListener;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::{fmt, io};
 
-use shearwater::engine::is_protocol;
-
+use shearwater::engine::{Host, is_protocol};
 use shearwater::{
-    App, DriverChoice, Error, Http2Options, Limits, ListeningSocket, Server, StartError, Timeouts, Verbosity,
+    App, DriverChoice, Error, Http2Options, Limits, ListeningSocket, Server, Service, StartError, Timeouts,
+    Verbosity,
 };
+use tokio::runtime::{Handle, LocalRuntime};
 
 use crate::bridge::{Bridge, Inserted};
+use crate::host::{MakeEach, Runtimes, drain_after};
 use crate::limits::UPGRADES_MAX;
-use crate::running::{Running, Runtime};
+use crate::running::Running;
 use crate::service::{CloneService, HttpService, MakeHttpService, Maker};
 use crate::upgrades::Upgrades;
 
@@ -31,7 +34,8 @@ const WEBSOCKET: &str = "websocket";
 /// Error of [`Serve::local_addr`] before the start.
 const UNBOUND: &str = "`bind` binds at startup; help: use `Running::address`";
 
-type Shutdown = Pin<Box<dyn Future<Output = ()> + Send>>;
+/// A signal to drain.
+pub(crate) type Shutdown = Pin<Box<dyn Future<Output = ()> + Send>>;
 
 /// Serves a service on a listening socket, as `axum::serve` does.
 ///
@@ -46,7 +50,7 @@ pub fn serve<T: MakeHttpService<Kind>, Kind>(
         Ok(socket) => (Ok(Server::on(socket.clone())), socket.address()),
         Err(error) => (Err(Error::Start(StartError::Socket(error))), Err(io::ErrorKind::NotConnected.into())),
     };
-    Serve::of(socket, address, service.into_maker())
+    Serve::of(socket, address, Source::Shared(service.into_maker()))
 }
 
 /// Serves a service on an address, such as `127.0.0.1:3000`, `[::]:80` or `unix:/run/site.sock`.
@@ -58,7 +62,33 @@ pub fn bind<T: MakeHttpService<Kind>, Kind>(
     address: impl Into<String>,
     service: T,
 ) -> Serve<T::Service, T::Maker> {
-    Serve::of(Ok(Server::new(address)), Err(io::Error::other(UNBOUND)), service.into_maker())
+    let source = Source::Shared(service.into_maker());
+    Serve::of(Ok(Server::new(address)), Err(io::Error::other(UNBOUND)), source)
+}
+
+/// Serves an address with a service for each worker, made within the worker's own tokio runtime.
+///
+/// `make` gets the number of the worker, from 0. What it connects or spawns stays on the worker's thread, so that a request
+/// that uses it wakes no other thread. `tokio::task::spawn_local` works in it and in handlers. See the
+/// [crate's page](crate#threads) for what differs from [`bind`] within a runtime.
+///
+/// The server starts when the result is awaited, [run](Serve::run) or [started](Serve::start). A panic of `make` is an error
+/// of the start.
+///
+/// ```no_run
+/// use axum::{Router, routing::get};
+///
+/// fn main() -> Result<(), shearwater::Error> {
+///     let make = async |worker| Router::new().route("/", get(move || async move { format!("worker {worker}\n") }));
+///     shearwater_tower::bind_each("127.0.0.1:3000", make).run()
+/// }
+/// ```
+pub fn bind_each<T: MakeHttpService<Kind>, Kind>(
+    address: impl Into<String>,
+    make: impl AsyncFn(usize) -> T + Send + Sync + 'static,
+) -> Serve<T::Service, T::Maker> {
+    let make = move |runtime: &LocalRuntime, worker| runtime.block_on(make(worker)).into_maker();
+    Serve::of(Ok(Server::new(address)), Err(io::Error::other(UNBOUND)), Source::Each(Box::new(make)))
 }
 
 /// Serves a service by HTTPS on a TCP address, as [`bind`] does in clear.
@@ -87,7 +117,7 @@ pub fn bind_tls<T: MakeHttpService<Kind>, Kind>(
     service: T,
 ) -> Serve<T::Service, T::Maker> {
     let server = Server::with_tls(address, certificates);
-    Serve::of(Ok(server), Err(io::Error::other(UNBOUND)), service.into_maker())
+    Serve::of(Ok(server), Err(io::Error::other(UNBOUND)), Source::Shared(service.into_maker()))
 }
 
 /// A server's configuration. Await it, within tokio or not; or [`run`](Self::run) it where there is no runtime.
@@ -95,15 +125,43 @@ pub fn bind_tls<T: MakeHttpService<Kind>, Kind>(
 pub struct Serve<S, M = CloneService<S>> {
     server: Result<Server, Error>,
     address: io::Result<SocketAddr>,
-    maker: M,
+    source: Source<M>,
     service: PhantomData<fn() -> S>,
     fast: Option<App>,
     inserted: Inserted,
     protocols: Vec<String>,
     upgrades_streams: bool,
     upgrades_max: usize,
+    body_bytes_max: u64,
     drain_ms: u64,
     shutdown: Option<Shutdown>,
+}
+
+/// Where the workers' sources of services come from.
+enum Source<M> {
+    /// Cloned for each worker.
+    Shared(M),
+    /// Made by each worker within its own runtime.
+    Each(Box<MakeEach<M>>),
+}
+
+impl<M: Maker> Source<M> {
+    fn into_each(self) -> Box<MakeEach<M>> {
+        match self {
+            Self::Each(make) => make,
+            Self::Shared(maker) => {
+                let clone = cloning(maker);
+                Box::new(move |_, _| clone())
+            }
+        }
+    }
+}
+
+/// Returns a function that clones on any thread.
+fn cloning<M: Maker>(maker: M) -> impl Fn() -> M + Send + Sync + 'static {
+    // Cloned under the lock and used on one worker only, so it needn't be `Sync`.
+    let maker = Mutex::new(maker);
+    move || maker.lock().unwrap_or_else(PoisonError::into_inner).clone()
 }
 
 impl<S, M> fmt::Debug for Serve<S, M> {
@@ -117,17 +175,18 @@ impl<S, M> fmt::Debug for Serve<S, M> {
 
 /// Configuration.
 impl<S: HttpService, M: Maker<Service = S>> Serve<S, M> {
-    fn of(server: Result<Server, Error>, address: io::Result<SocketAddr>, maker: M) -> Self {
+    fn of(server: Result<Server, Error>, address: io::Result<SocketAddr>, source: Source<M>) -> Self {
         Self {
             server: server.map(|server| server.verbosity(Verbosity::Warn).http2(HTTP2)),
             address,
-            maker,
+            source,
             service: PhantomData,
             fast: None,
             inserted: Inserted::default(),
             protocols: vec![WEBSOCKET.to_owned()],
             upgrades_streams: false,
             upgrades_max: UPGRADES_MAX,
+            body_bytes_max: u64::MAX,
             drain_ms: DRAIN_MS,
             shutdown: None,
         }
@@ -158,20 +217,24 @@ impl<S: HttpService, M: Maker<Service = S>> Serve<S, M> {
         self.server(|server| server.driver(driver))
     }
 
-    /// Sets the maximum length of a request body in bytes, whatever the service allows. Default 10 MiB; `u64::MAX`
-    /// disables it.
+    /// Sets the maximum length of a request body in bytes, whatever the service allows. Default: none.
     ///
-    /// A longer body is rejected with `413`. axum's `DefaultBodyLimit` applies too if it is lower. Replaces
-    /// [`Limits::body_bytes_max`].
+    /// A longer body is rejected with `413`. axum's `DefaultBodyLimit` applies too if it is lower, and by default alone. The
+    /// limit is not needed to bound memory: bodies are received only as fast as the service reads them.
     ///
-    /// The limit is not needed to bound memory: bodies are received only as fast as the service reads them.
-    pub fn body_bytes_max(self, bytes: u64) -> Self {
+    /// For routes of an app [in front](Self::fast) it replaces [`Limits::body_bytes_max`], whose default of 10 MiB holds
+    /// for them otherwise.
+    pub fn body_bytes_max(mut self, bytes: u64) -> Self {
+        self.body_bytes_max = bytes;
         self.server(|server| server.body_bytes_max(bytes))
     }
 
-    /// Sets the limits of each worker. See [`Limits`].
+    /// Sets the limits of each worker. See [`Limits`]. A [`Limits::body_bytes_max`] other than its default also is the
+    /// [one of the service](Self::body_bytes_max).
     pub fn limits(self, limits: Limits) -> Self {
-        self.server(|server| server.limits(limits))
+        let is_chosen = limits.body_bytes_max != Limits::default().body_bytes_max;
+        let serve = if is_chosen { self.body_bytes_max(limits.body_bytes_max) } else { self };
+        serve.server(|server| server.limits(limits))
     }
 
     /// Sets the timeouts and minimum rates. See [`Timeouts`].
@@ -272,7 +335,7 @@ impl<S: HttpService, M: Maker<Service = S>> Serve<S, M> {
 /// Serving.
 impl<S: HttpService, M: Maker<Service = S>> Serve<S, M> {
     /// Serves until `SIGTERM`, `SIGINT` (the first drains, the second stops) or graceful shutdown, without a
-    /// surrounding runtime.
+    /// surrounding runtime. Each worker has a runtime of its own.
     ///
     /// # Errors
     /// See [`Error`].
@@ -285,39 +348,57 @@ impl<S: HttpService, M: Maker<Service = S>> Serve<S, M> {
 
     /// Binds, starts the workers, and returns immediately.
     ///
-    /// The service uses the current tokio runtime, or a new one if there is none.
+    /// The service uses the current tokio runtime. Without one, and with [`bind_each`], each worker has its own.
     ///
     /// # Errors
     /// See [`Error`].
     pub fn start(self) -> Result<Running, Error> {
-        let has_streams = self.upgrades_streams;
-        let Self { server, maker, fast, inserted, protocols, upgrades_max, drain_ms, shutdown, .. } = self;
-        if let Some(given) = protocols.iter().find(|protocol| !is_protocol(protocol.as_bytes())) {
+        if let Some(given) = self.protocols.iter().find(|protocol| !is_protocol(protocol.as_bytes())) {
             return Err(Error::Protocol { given: given.clone() });
         }
-        let system = |error| Error::Start(StartError::System(error));
-        let runtime = Runtime::here().map_err(system)?;
-        let upgrades = Upgrades::new(protocols, has_streams, upgrades_max);
-        let handle = runtime.handle().clone();
-        let maker = Mutex::new(maker);
-        let bridge = move |_| {
-            // Cloned under the lock and used on one worker only, so it needn't be `Sync`.
-            let maker = maker.lock().unwrap_or_else(PoisonError::into_inner).clone();
-            Bridge::new(maker, inserted, Arc::clone(&upgrades), &handle)
-        };
-        let running = match fast {
-            None => server?.start(bridge)?,
-            Some(mut app) => {
-                app.mount("/", bridge);
-                server?.start_app(app)?
+        let Self { server, source, fast, inserted, body_bytes_max, drain_ms, shutdown, .. } = self;
+        let upgrades = Upgrades::new(self.protocols, self.upgrades_streams, self.upgrades_max);
+        let bridge = move |maker| Bridge::new(maker, inserted, Arc::clone(&upgrades), body_bytes_max);
+        let running = match (source, Handle::try_current()) {
+            (Source::Shared(maker), Ok(handle)) => {
+                let (clone, runtime) = (cloning(maker), handle.clone());
+                let running = start(server?, fast, move |_| {
+                    enter(&runtime);
+                    bridge(clone())
+                })?;
+                shutdown.map(|signal| handle.spawn(drain_after(signal, drain_ms, running.control())));
+                running
+            }
+            (source, _) => {
+                let shutdown = shutdown.map(|signal| (signal, drain_ms));
+                let runtimes = Arc::new(Runtimes::new(source.into_each(), shutdown));
+                let server = server?.host(Arc::clone(&runtimes) as Arc<dyn Host>);
+                start(server, fast, move |worker| bridge(runtimes.take(worker)))?
             }
         };
-        let running = Running::new(running, runtime, drain_ms);
-        if let Some(shutdown) = shutdown {
-            running.drain_after(shutdown);
-        }
-        Ok(running)
+        Ok(Running::new(running, drain_ms))
     }
+}
+
+/// Starts a server with the service that `make` returns for each worker, behind an app if there is one.
+fn start<T: Service>(
+    server: Server,
+    fast: Option<App>,
+    make: impl Fn(usize) -> T + Send + Sync + 'static,
+) -> Result<shearwater::Running, Error> {
+    match fast {
+        None => server.start(make),
+        Some(mut app) => {
+            app.mount("/", make);
+            server.start_app(app)
+        }
+    }
+}
+
+/// Enters a runtime for the rest of the thread's life, thread-local destructors included.
+fn enter(runtime: &Handle) {
+    // The guard holds only the previously entered runtime.
+    let _entered = ManuallyDrop::new(runtime.enter());
 }
 
 impl<S: HttpService, M: Maker<Service = S>> IntoFuture for Serve<S, M> {

@@ -52,6 +52,14 @@ fn router() -> Router {
         .route("/elsewhere", post(elsewhere))
         .route("/back", post(back))
         .route("/hint", post(hint))
+        .route("/collected", post(|body: Bytes| async move { body.len().to_string() }))
+        .route(
+            "/collected-late",
+            post(|body: Bytes| async move {
+                tokio::task::yield_now().await;
+                body.len().to_string()
+            }),
+        )
         .route("/refused", post(|| async { (StatusCode::FORBIDDEN, "no") }))
 }
 
@@ -154,12 +162,9 @@ fn rejects_by_the_head_without_waiting_for_the_body() {
     }
     for driver in drivers() {
         let served = Served::on(driver, router());
-        for (method, target, length, status) in [
-            ("POST", "/refused", 3, 403),
-            ("POST", "/none", 3, 404),
-            ("DELETE", "/sum", 3, 405),
-            ("POST", "/sum", 99_999_999, 413),
-        ] {
+        for (method, target, length, status) in
+            [("POST", "/refused", 3, 403), ("POST", "/none", 3, 404), ("DELETE", "/sum", 3, 405)]
+        {
             let mut client = served.connect();
             client.ask(method, target, &[&format!("Content-Length: {length}"), "Expect: 100-continue"]);
             let response = client.response(method);
@@ -192,24 +197,42 @@ fn rejects_bodies_over_the_limit() {
     assert_eq!(client.ask_chunked("POST", "/sum", &[]).chunk(bytes(1001)).response("POST").status, 413);
 }
 
-/// A program that raises axum's limit must raise the server's too.
+/// axum's limit is the one that counts, unless the server's is set.
 #[test]
-fn body_bytes_max_replaces_the_default_of_10_mib() {
+fn the_server_limits_bodies_only_if_asked() {
     const LEN: usize = 20 << 20;
-    let router = || router().layer(DefaultBodyLimit::disable());
+    let disabled = || router().layer(DefaultBodyLimit::disable());
     let limits = Limits { fields_max: 50, ..Limits::default() };
-    for (serve, status) in [
-        (here(router()), 413),
-        (here(router()).body_bytes_max(LEN as u64 - 1), 413),
-        (here(router()).body_bytes_max(u64::MAX).limits(limits), 200),
-        (here(router()).limits(limits).body_bytes_max(LEN as u64), 200),
+    let bound = Limits { body_bytes_max: 1 << 20, ..Limits::default() };
+    for (serve, len, status) in [
+        (here(router()), 3 << 20, 413),
+        (here(disabled()), 3 << 20, 200),
+        (here(disabled()), LEN, 200),
+        (here(disabled()).limits(limits), LEN, 200),
+        (here(disabled()).limits(bound), LEN, 413),
+        (here(disabled()).body_bytes_max(LEN as u64 - 1).limits(limits), LEN, 413),
+        (here(disabled()).limits(bound).body_bytes_max(LEN as u64), LEN, 200),
     ] {
         let served = Served::of(serve);
         let mut client = served.connect();
-        client.ask("POST", "/sum", &[&format!("Content-Length: {LEN}")]);
+        client.ask("POST", "/collected", &[&format!("Content-Length: {len}")]);
         // A rejected client may be unable to send all of it.
-        client.try_send(vec![7; LEN]);
-        assert_eq!(client.response("POST").status, status);
+        client.try_send(vec![7; len]);
+        assert_eq!(client.response("POST").status, status, "{len}");
+    }
+}
+
+/// Also if the handler then waits for something else.
+#[test]
+fn passes_a_body_that_came_with_its_head() {
+    for driver in drivers() {
+        let served = Served::on(driver, router());
+        let mut client = served.connect();
+        for path in ["/collected", "/collected-late"] {
+            for len in [1, 1000, 1025, 30_000] {
+                assert_eq!(client.send_body("POST", path, &[], &bytes(len)).text(), len.to_string());
+            }
+        }
     }
 }
 

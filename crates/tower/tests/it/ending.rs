@@ -13,7 +13,7 @@ use testkit::{TIMEOUT, TestClient, until_refused};
 use tokio::sync::watch;
 
 use crate::process::{self, Process};
-use crate::served::{drivers, here, runtime};
+use crate::served::{drivers, here, runtime, started};
 
 const OFFER: [&str; 2] = ["Connection: upgrade", "Upgrade: websocket"];
 
@@ -37,7 +37,7 @@ fn held(driver: DriverChoice, drain_ms: Option<u64>, fields: &[&str]) -> Held {
     };
     let serve = here(Router::new().route("/wait", get(wait))).driver(driver);
     let serve = drain_ms.into_iter().fold(serve, |serve, drain_ms| serve.drain_ms(drain_ms));
-    let running = serve.start().expect("starts");
+    let running = started(serve).expect("starts");
     let mut client = TestClient::connect(running.address());
     client.ask("GET", "/wait", fields);
     has_begun.recv_timeout(TIMEOUT).expect("it is called");
@@ -93,7 +93,7 @@ fn process() {
     }
     let router = Router::new().route("/", get(async || "served")).route("/never", get(pending::<&str>));
     let serve = here(router).drain_ms(86_400_000);
-    let running = serve.server(Server::handle_signals).start().expect("starts");
+    let running = started(serve.server(Server::handle_signals)).expect("starts");
     process::serves(running.address());
     running.wait().expect("ends normally");
     process::has_ended();

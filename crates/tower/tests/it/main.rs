@@ -10,6 +10,7 @@ mod http2_client;
 mod http2_requests;
 #[path = "../../../shearwater/tests/it/local.rs"]
 mod local;
+mod nested;
 #[path = "../../../shearwater/tests/it/process.rs"]
 mod process;
 mod responses;

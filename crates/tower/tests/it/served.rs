@@ -2,9 +2,10 @@
 
 use std::net::SocketAddr;
 use std::os::unix::net::{UnixListener, UnixStream};
+use std::sync::OnceLock;
 
 use axum::Router;
-use shearwater::{DriverChoice, Server, StartError, Totals, Verbosity};
+use shearwater::{DriverChoice, Error, Server, StartError, Totals, Verbosity};
 use shearwater_tower::{HttpService, MakeHttpService, Maker, Running, Serve, bind, serve};
 use testkit::{TIMEOUT, TestClient};
 
@@ -28,7 +29,7 @@ impl Served {
     }
 
     pub(crate) fn of<S: HttpService, M: Maker<Service = S>>(serve: Serve<S, M>) -> Self {
-        let running = serve.start().expect("starts");
+        let running = started(serve).expect("starts");
         Self { address: running.address(), running: Some(running) }
     }
 
@@ -69,12 +70,42 @@ pub(crate) fn here<T: MakeHttpService<Kind>, Kind>(service: T) -> Serve<T::Servi
 pub(crate) fn response_on_unix<T: MakeHttpService<Kind>, Kind>(service: T) -> String {
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("socket");
-    let running = serve(UnixListener::bind(&path).expect("a socket"), service).workers(1).start();
+    let running = started(serve(UnixListener::bind(&path).expect("a socket"), service).workers(1));
     let mut client = TestClient::new(UnixStream::connect(&path).expect("connects"));
     client.stream().set_read_timeout(Some(TIMEOUT)).expect("a timeout");
     let response = client.ask("GET", "/", &["Connection: close"]).rest();
     drop(running.expect("starts"));
     String::from_utf8(response).expect("text")
+}
+
+/// Environment variable with which the suite's servers use a runtime of the program.
+const IN_RUNTIME: &str = "SHEARWATER_TEST_IN_RUNTIME";
+
+/// Returns the runtime of the program that servers are started in; `None` if each worker has its own.
+pub(crate) fn surrounding() -> Option<&'static tokio::runtime::Runtime> {
+    static RUNTIME: OnceLock<Option<tokio::runtime::Runtime>> = OnceLock::new();
+    let new = || {
+        let mut builder = tokio::runtime::Builder::new_multi_thread();
+        builder.worker_threads(2).enable_all().thread_name("tokio of the test").build().expect("a runtime")
+    };
+    RUNTIME.get_or_init(|| std::env::var_os(IN_RUNTIME).map(|_| new())).as_ref()
+}
+
+/// Starts a server, within the surrounding runtime if there is one.
+pub(crate) fn started<S: HttpService, M: Maker<Service = S>>(serve: Serve<S, M>) -> Result<Running, Error> {
+    let _entered = surrounding().map(tokio::runtime::Runtime::enter);
+    serve.start()
+}
+
+/// Runs all tests of this program again, with a surrounding runtime.
+#[test]
+fn all_tests_pass_within_a_runtime_of_the_program() {
+    if surrounding().is_some() || std::env::args().count() > 1 {
+        return;
+    }
+    let this = std::env::current_exe().expect("this program is a file");
+    let again = std::process::Command::new(this).env(IN_RUNTIME, "1").output().expect("it runs");
+    assert!(again.status.success(), "{}", String::from_utf8_lossy(&again.stdout));
 }
 
 /// Creates a runtime for the test.

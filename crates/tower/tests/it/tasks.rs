@@ -17,11 +17,12 @@ use http_body_util::Full;
 use shearwater_tower::Body;
 use testkit::{TIMEOUT, TestClient};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::runtime::Builder;
 use tower::Service;
 
+use tokio::runtime::Builder;
+
 use crate::local::http2;
-use crate::served::{Served, drivers, here, runtime};
+use crate::served::{Served, drivers, here, runtime, surrounding};
 
 async fn spawned() -> String {
     let task = tokio::spawn(async { std::thread::current().name().unwrap_or_default().to_owned() });
@@ -48,30 +49,19 @@ fn router() -> Router {
         .route("/slept", get(slept))
 }
 
-fn asked(served: &Served) {
+fn asked(served: &Served, thread: &str) {
     let mut client = served.connect();
-    assert!(client.get("/spawned").text().starts_with("on tokio"));
+    assert_eq!(client.get("/spawned").text(), format!("on {thread}"));
     assert_eq!(client.get("/blocking").text(), "blocked");
     assert_eq!(client.get("/slept").text(), "slept on worker-0");
 }
 
 #[test]
-fn creates_a_runtime_if_there_is_none() {
+fn uses_the_surrounding_runtime_or_its_own() {
+    let thread = surrounding().map_or("worker-0", |_| "tokio of the test");
     for driver in drivers() {
-        asked(&Served::on(driver, router()));
+        asked(&Served::on(driver, router()), thread);
     }
-}
-
-#[test]
-fn uses_the_surrounding_runtime() {
-    let mut around = Builder::new_multi_thread();
-    let around = around.worker_threads(1).enable_all().thread_name("tokio of the test").build();
-    let around = around.expect("a runtime");
-    let entered = around.enter();
-    let served = Served::of(here(router()));
-    drop(entered);
-    asked(&served);
-    assert_eq!(served.connect().get("/spawned").text(), "on tokio of the test");
 }
 
 #[test]

@@ -18,11 +18,11 @@ use hyper_util::rt::TokioIo;
 use shearwater::{App, DriverChoice, Limits, Timeouts, Verbosity};
 use shearwater_tower::Serve;
 use testkit::tls::ClientTls;
-use testkit::{ClientResponse, TIMEOUT, TestClient};
+use testkit::{ClientResponse, TIMEOUT, TestClient, until_refused};
 use tokio::io::AsyncWriteExt;
 
 use crate::local::server_by_tls;
-use crate::served::{Served, drivers, here, runtime};
+use crate::served::{Served, drivers, here, runtime, started, surrounding};
 
 /// A WebSocket that sends the client's address and then echoes.
 async fn echo(ConnectInfo(peer): ConnectInfo<SocketAddr>, upgrade: WebSocketUpgrade) -> Response {
@@ -233,13 +233,20 @@ fn limits_upgraded_connections() {
     assert_eq!(message(&mut second), b"still here");
 }
 
+/// In a worker's own runtime, upgraded connections are tasks like others.
 #[test]
-fn drain_does_not_wait_for_upgraded_connections() {
+fn drain_waits_for_upgraded_connections_only_in_own_runtimes() {
     for driver in drivers() {
-        let running = websockets(driver).start().expect("starts");
+        let running = started(websockets(driver).drain_ms(86_400_000)).expect("starts");
         let mut client = TestClient::connect(running.address());
         shake_hands(&mut client);
         running.drain();
+        if surrounding().is_none() {
+            until_refused(running.address());
+            say(&mut client, "still here");
+            assert_eq!(message(&mut client), b"still here");
+            drop(client);
+        }
         runtime().block_on(running.ended()).expect("ends normally");
     }
 }

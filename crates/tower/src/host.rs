@@ -1,0 +1,183 @@
+//! Workers within tokio runtimes: one for each, on its thread.
+//!
+//! The runtime waits: for the worker's descriptor, its timers and what handlers wait for, by one system call. The worker
+//! runs its turns when something is due. See `docs/decisions/0036-nested-workers.md`.
+
+use std::os::fd::{AsRawFd, RawFd};
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
+use std::{fmt, io};
+
+use shearwater::engine::{Host, HostedWorker, Rest, WorkerPosition};
+use shearwater::{Control, Notice};
+use tokio::io::Interest;
+use tokio::io::unix::AsyncFd;
+use tokio::runtime::{Builder, LocalOptions, LocalRuntime};
+use tokio::time::{Instant, Sleep, sleep, timeout};
+
+use crate::limits::{BLOCKING_THREADS_MAX, TASKS_CHECK_MS};
+use crate::serve::Shutdown;
+
+/// Makes the source of services of a worker, within its runtime.
+pub(crate) type MakeEach<M> = dyn Fn(&LocalRuntime, usize) -> M + Send + Sync;
+
+/// A runtime for each worker.
+pub(crate) struct Runtimes<M> {
+    make: Box<MakeEach<M>>,
+    /// Sources of services that are made, and not yet taken, with the number of their worker.
+    made: Mutex<Vec<(usize, M)>>,
+    /// Drains the server when it completes; runs with the first worker.
+    shutdown: Mutex<Option<(Shutdown, u64)>>,
+}
+
+impl<M> fmt::Debug for Runtimes<M> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Runtimes")
+    }
+}
+
+impl<M> Runtimes<M> {
+    /// `shutdown` has the time of the drain in milliseconds.
+    pub(crate) fn new(make: Box<MakeEach<M>>, shutdown: Option<(Shutdown, u64)>) -> Self {
+        Self { make, made: Mutex::default(), shutdown: Mutex::new(shutdown) }
+    }
+
+    /// Returns the source of services that was made for a worker.
+    pub(crate) fn take(&self, worker: usize) -> M {
+        let mut made = self.made.lock().unwrap_or_else(PoisonError::into_inner);
+        let index = made.iter().position(|(number, _)| *number == worker);
+        made.swap_remove(index.expect("made before the worker starts, and taken once")).1
+    }
+}
+
+impl<M: Send + 'static> Host for Runtimes<M> {
+    fn run(
+        &self,
+        position: WorkerPosition,
+        start: &mut dyn FnMut() -> Option<Box<dyn HostedWorker>>,
+    ) -> io::Result<()> {
+        let threads_max = (BLOCKING_THREADS_MAX / position.workers).max(1);
+        let mut builder = Builder::new_current_thread();
+        builder.enable_all().max_blocking_threads(threads_max).thread_name("blocking");
+        let runtime = builder.build_local(LocalOptions::default())?;
+        let made = (self.make)(&runtime, position.number);
+        self.made.lock().unwrap_or_else(PoisonError::into_inner).push((position.number, made));
+        let entered = runtime.enter();
+        let Some(mut worker) = start() else { return Ok(()) };
+        let control = worker.control();
+        let tasks = Tasks { runtime: &runtime, background: runtime.metrics().num_alive_tasks() };
+        let shutdown = self.shutdown.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let shutdown = shutdown.map(|(signal, drain_ms)| {
+            runtime.handle().spawn(drain_after(signal, drain_ms, Arc::clone(&control)))
+        });
+        let result = runtime.block_on(async { Nested::new(&mut *worker)?.await });
+        let left = worker.drain_left();
+        // Pools of the service end their tasks.
+        drop(worker);
+        shutdown.iter().for_each(tokio::task::JoinHandle::abort);
+        let cut_off = tasks.wait(left, &control);
+        if cut_off > 0 {
+            control.notify(Notice::TasksCutOff { worker: position.number, tasks: cut_off });
+        }
+        drop(entered);
+        runtime.shutdown_background();
+        result
+    }
+}
+
+/// Drains the server once `signal` completes.
+pub(crate) async fn drain_after(signal: Shutdown, drain_ms: u64, control: Arc<Control>) {
+    signal.await;
+    control.drain(drain_ms);
+}
+
+/// Tasks that the program has spawned on a worker.
+struct Tasks<'a> {
+    runtime: &'a LocalRuntime,
+    /// Number of tasks that were there before the first request. They may run forever.
+    background: usize,
+}
+
+impl Tasks<'_> {
+    /// Waits for tasks that requests have spawned, at most for this time, unless a stop is ordered. Returns the number of
+    /// those left.
+    fn wait(&self, left: Option<Duration>, control: &Control) -> usize {
+        let ended = async {
+            while self.left() > 0 && !control.is_stopping() {
+                sleep(Duration::from_millis(TASKS_CHECK_MS)).await;
+            }
+        };
+        // Also without time: what has been cancelled takes a turn of the runtime to end.
+        let _ = self.runtime.block_on(async { timeout(left.unwrap_or_default(), ended).await });
+        self.left()
+    }
+
+    fn left(&self) -> usize {
+        self.runtime.metrics().num_alive_tasks().saturating_sub(self.background)
+    }
+}
+
+/// A worker's descriptor, which stays the worker's.
+struct Descriptor(RawFd);
+
+impl AsRawFd for Descriptor {
+    fn as_raw_fd(&self) -> RawFd {
+        self.0
+    }
+}
+
+/// A worker as a future, which ends with it.
+struct Nested<'a> {
+    worker: &'a mut dyn HostedWorker,
+    readiness: AsyncFd<Descriptor>,
+    /// The end of the worker's sleep, if its descriptor doesn't show that.
+    sleep: Pin<Box<Sleep>>,
+}
+
+impl<'a> Nested<'a> {
+    fn new(worker: &'a mut dyn HostedWorker) -> io::Result<Self> {
+        let descriptor = Descriptor(worker.descriptor()?);
+        #[expect(
+            deprecated,
+            reason = "its successor is unsafe; the worker, which is borrowed, keeps the descriptor open"
+        )]
+        let readiness = AsyncFd::with_interest(descriptor, Interest::READABLE)?;
+        Ok(Self { worker, readiness, sleep: Box::pin(sleep(Duration::ZERO)) })
+    }
+
+    /// Returns whether the descriptor has become readable. Whatever made it so is the worker's to take next.
+    fn poll_readable(&self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        ready!(self.readiness.poll_read_ready(cx))?.clear_ready();
+        Poll::Ready(Ok(()))
+    }
+
+    /// Returns whether the sleep has ended.
+    fn poll_sleep(&mut self, time: Option<Duration>, cx: &mut Context<'_>) -> Poll<()> {
+        let Some(time) = time else { return Poll::Pending };
+        self.sleep.as_mut().reset(Instant::now() + time);
+        self.sleep.as_mut().poll(cx)
+    }
+}
+
+impl Future for Nested<'_> {
+    type Output = io::Result<()>;
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let this = self.get_mut();
+        if let Poll::Ready(Err(error)) = this.poll_readable(cx) {
+            return Poll::Ready(Err(error));
+        }
+        match this.worker.run_due(cx.waker())? {
+            Rest::Over => return Poll::Ready(Ok(())),
+            Rest::Again => cx.waker().wake_by_ref(),
+            Rest::Sleep(time) => {
+                if this.poll_readable(cx)?.is_ready() || this.poll_sleep(time, cx).is_ready() {
+                    cx.waker().wake_by_ref();
+                }
+            }
+        }
+        Poll::Pending
+    }
+}
