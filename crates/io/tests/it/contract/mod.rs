@@ -169,7 +169,7 @@ macro_rules! contract_suite {
                 t3_the_clock_stands_still_within_a_turn,
                 t5_a_trimmed_driver_loses_nothing;
             hosting: t6_arrivals_show, t6_what_the_turn_has_left_is_sent, t6_work_left_is_due_at_once,
-                t6_the_end_of_a_timeout_shows, t6_a_wake_shows;
+                t6_the_end_of_a_timeout_shows, t6_wakes_show;
             accepting: a1_accepted_once_and_first, a1_reports_listener_and_peer, a2_reports_full_once,
                 a2_reports_full_only_if_a_connection_waits, a2_the_last_slot_goes_to_a_busy_listener,
                 a2_the_queue_waits_until_there_is_room, a3_paused_accepts_none, a3_a_turn_accepts_a_bounded_number,
