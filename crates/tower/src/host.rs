@@ -15,7 +15,7 @@ use shearwater::{Control, Notice};
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 use tokio::runtime::{Builder, LocalOptions, LocalRuntime};
-use tokio::time::{Instant, Sleep, sleep, timeout};
+use tokio::time::{Sleep, sleep, timeout};
 
 use crate::limits::{BLOCKING_THREADS_MAX, TASKS_CHECK_MS};
 use crate::serve::Shutdown;
@@ -58,9 +58,11 @@ impl<M: Send + 'static> Host for Runtimes<M> {
         position: WorkerPosition,
         start: &mut dyn FnMut() -> Option<Box<dyn HostedWorker>>,
     ) -> io::Result<()> {
-        let threads_max = (BLOCKING_THREADS_MAX / position.workers).max(1);
         let mut builder = Builder::new_current_thread();
-        builder.enable_all().max_blocking_threads(threads_max).thread_name("blocking");
+        builder
+            .enable_all()
+            .max_blocking_threads(blocking_threads_max(position.workers))
+            .thread_name("blocking");
         let runtime = builder.build_local(LocalOptions::default())?;
         let made = (self.make)(&runtime, position.number);
         self.made.lock().unwrap_or_else(PoisonError::into_inner).push((position.number, made));
@@ -85,6 +87,11 @@ impl<M: Send + 'static> Host for Runtimes<M> {
         runtime.shutdown_background();
         result
     }
+}
+
+/// Returns a worker's share of the threads for `spawn_blocking`.
+fn blocking_threads_max(workers: usize) -> usize {
+    (BLOCKING_THREADS_MAX / workers).max(1)
 }
 
 /// Drains the server once `signal` completes.
@@ -156,7 +163,7 @@ impl<'a> Nested<'a> {
     /// Returns whether the sleep has ended.
     fn poll_sleep(&mut self, time: Option<Duration>, cx: &mut Context<'_>) -> Poll<()> {
         let Some(time) = time else { return Poll::Pending };
-        self.sleep.as_mut().reset(Instant::now() + time);
+        self.sleep.set(sleep(time));
         self.sleep.as_mut().poll(cx)
     }
 }
@@ -179,5 +186,17 @@ impl Future for Nested<'_> {
             }
         }
         Poll::Pending
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::blocking_threads_max;
+
+    #[test]
+    fn workers_share_the_threads_that_may_block() {
+        for (workers, threads_max) in [(1, 512), (2, 256), (3, 170), (1000, 1)] {
+            assert_eq!(blocking_threads_max(workers), threads_max, "{workers}");
+        }
     }
 }

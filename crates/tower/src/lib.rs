@@ -11,19 +11,35 @@
 //! ```
 //!
 //! `shearwater_tower::serve(listener, router)` replaces `axum::serve(listener, router)`, make services and
-//! [`Serve::with_graceful_shutdown`] included. Without a runtime, use `bind(address, router).run()`. HTTPS has the feature
-//! `tls` and `bind_tls`.
+//! [`Serve::with_graceful_shutdown`] included. HTTPS has the feature `tls` and `bind_tls`.
 //!
 //! # Threads
 //!
 //! A worker's thread reads the request, polls the service and writes the response. A service that isn't ready at its
-//! first poll continues as a task of the worker. The thread has entered a tokio runtime, so timers, sockets,
-//! `tokio::spawn` and `spawn_blocking` work as usual. A handler that blocks stalls its worker: use `spawn_blocking`.
-//! `tokio::task::spawn_local` and `LocalSet` don't work.
+//! first poll continues as a task of the worker. Timers, sockets, `tokio::spawn` and `spawn_blocking` work as usual, in one of
+//! two modes:
+//!
+//! - [`bind_each`], and [`run`](Serve::run) without a runtime: each worker has a tokio runtime of its own, on its thread. What a
+//!   handler awaits or spawns stays there, and wakes no other thread. `tokio::task::spawn_local` works.
+//! - [`serve`](serve()) and [`bind`] awaited within a runtime, such as that of `#[tokio::main]`: workers enter that runtime,
+//!   because pools made there have their sockets there. What a handler awaits is fetched by the runtime's threads, which
+//!   wake the worker.
+//!
+//! Make pools and clients of other servers in the function of [`bind_each`]: one for each worker.
+//!
+//! ```no_run
+//! use axum::{Router, routing::get};
+//!
+//! fn main() -> Result<(), shearwater::Error> {
+//!     let make = async |_worker| Router::new().route("/", get(|| async { "Hello, World!" }));
+//!     shearwater_tower::bind_each("127.0.0.1:3000", make).run()
+//! }
+//! ```
+//!
+//! A handler that blocks stalls its worker: use `spawn_blocking`.
 //!
 //! # Differences from axum on hyper
 //!
-//! - Request bodies are limited to 10 MiB by default, whatever the service allows. See [`Serve::body_bytes_max`].
 //! - `Date` and `Server` are set by the engine. A status outside 200 to 599 becomes a 500.
 //! - Trailers are sent even if the request has no `TE: trailers` and the response no `Trailer`, and in HTTP/1.1 make a body
 //!   chunked.

@@ -51,7 +51,10 @@ impl Running {
     }
 
     /// Drains the server: stops accepting, responds to received requests, and ends within
-    /// [`drain_ms`](crate::Serve::drain_ms). Doesn't wait for upgraded connections.
+    /// [`drain_ms`](crate::Serve::drain_ms).
+    ///
+    /// A worker with a runtime of its own then waits, within that time, for the tasks that handlers have spawned; upgraded
+    /// connections are such tasks. Those left are dropped and reported. A surrounding runtime keeps its tasks.
     pub fn drain(&self) {
         self.stop.0.drain(self.drain_ms);
     }

@@ -137,7 +137,7 @@ pub struct Serve<S, M = CloneService<S>> {
     shutdown: Option<Shutdown>,
 }
 
-/// Where the workers' sources of services come from.
+/// The origin of the workers' sources of services.
 enum Source<M> {
     /// Cloned for each worker.
     Shared(M),

@@ -56,7 +56,7 @@ pub trait HostedWorker {
     fn control(&self) -> Arc<Control>;
 }
 
-/// When a hosted worker is to be run again.
+/// The next time at which a hosted worker is to be run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Rest {
     /// When the event loop has run what else is due.

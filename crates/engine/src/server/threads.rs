@@ -61,7 +61,7 @@ impl<P: Provider + 'static, F: Fn(usize) -> P + Send + Sync + 'static> Decorate 
     }
 }
 
-/// Where a worker runs.
+/// A worker's driver, core and event loop.
 pub(crate) struct WorkerPlace {
     /// Name of its driver.
     pub(crate) driver: &'static str,

@@ -4,7 +4,7 @@ use std::cell::Cell;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread;
 use std::time::Duration;
 
@@ -36,7 +36,7 @@ async fn local() -> String {
 }
 
 /// Tells its thread when it is dropped.
-struct OnDrop(Sender<String>);
+struct OnDrop(SyncSender<String>);
 
 impl Drop for OnDrop {
     fn drop(&mut self) {
@@ -76,7 +76,7 @@ fn reports_a_service_that_cannot_be_made() {
     let make = async |_| -> Router { panic!("the database is asleep") };
     match bind_each("127.0.0.1:0", make).workers(2).verbosity(Verbosity::Off).start().err() {
         Some(Error::Start(StartError::Service { message, .. })) => {
-            assert_eq!(message, "the database is asleep")
+            assert_eq!(message, "the database is asleep");
         }
         other => panic!("{other:?}"),
     }
@@ -85,7 +85,7 @@ fn reports_a_service_that_cannot_be_made() {
 #[derive(Clone)]
 struct Spawning {
     release: Arc<Notify>,
-    dropped: Sender<String>,
+    dropped: SyncSender<String>,
 }
 
 /// Responds at once; what it has spawned waits for its release.
@@ -99,7 +99,7 @@ async fn spawning(State(state): State<Spawning>) -> &'static str {
 }
 
 fn spawned(drain_ms: u64) -> (Running, Arc<Notify>, Receiver<String>) {
-    let (dropped, drops) = channel();
+    let (dropped, drops) = sync_channel(8);
     let release = Arc::new(Notify::new());
     let state = Spawning { release: Arc::clone(&release), dropped };
     let router = Router::new().route("/", get(spawning)).with_state(state);
