@@ -63,13 +63,14 @@ impl<M: Send + 'static> Host for Runtimes<M> {
             .enable_all()
             .max_blocking_threads(blocking_threads_max(position.workers))
             .thread_name("blocking");
-        let runtime = builder.build_local(LocalOptions::default())?;
-        let made = (self.make)(&runtime, position.number);
+        let owner = Background(Some(builder.build_local(LocalOptions::default())?));
+        let Some(runtime) = &owner.0 else { return Ok(()) };
+        let made = (self.make)(runtime, position.number);
         self.made.lock().unwrap_or_else(PoisonError::into_inner).push((position.number, made));
-        let entered = runtime.enter();
+        let _entered = runtime.enter();
         let Some(mut worker) = start() else { return Ok(()) };
         let control = worker.control();
-        let tasks = Tasks { runtime: &runtime, background: runtime.metrics().num_alive_tasks() };
+        let tasks = Tasks { runtime, background: runtime.metrics().num_alive_tasks() };
         let shutdown = self.shutdown.lock().unwrap_or_else(PoisonError::into_inner).take();
         let shutdown = shutdown.map(|(signal, drain_ms)| {
             runtime.handle().spawn(drain_after(signal, drain_ms, Arc::clone(&control)))
@@ -83,8 +84,6 @@ impl<M: Send + 'static> Host for Runtimes<M> {
         if cut_off > 0 {
             control.notify(Notice::TasksCutOff { worker: position.number, tasks: cut_off });
         }
-        drop(entered);
-        runtime.shutdown_background();
         result
     }
 }
@@ -98,6 +97,15 @@ fn blocking_threads_max(workers: usize) -> usize {
 pub(crate) async fn drain_after(signal: Shutdown, drain_ms: u64, control: Arc<Control>) {
     signal.await;
     control.drain(drain_ms);
+}
+
+/// A runtime that waits for no blocked thread when it is dropped, after a panic either.
+struct Background(Option<LocalRuntime>);
+
+impl Drop for Background {
+    fn drop(&mut self) {
+        self.0.take().into_iter().for_each(LocalRuntime::shutdown_background);
+    }
 }
 
 /// Tasks that the program has spawned on a worker.

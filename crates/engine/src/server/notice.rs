@@ -310,7 +310,7 @@ impl Notice {
                 write!(f, "worker {worker} has cut off {connections} connections {UNFINISHED}")
             }
             Self::TasksCutOff { worker, tasks } => {
-                write!(f, "worker {worker} has dropped {tasks} spawned tasks that hadn't ended")
+                write!(f, "worker {worker} has dropped spawned tasks that hadn't ended: {tasks}")
             }
             Self::AcceptorEnded { error: None } => f.write_str("the acceptor has ended"),
             Self::AcceptorEnded { error: Some(error) } => write!(f, "the acceptor has failed: {error}"),

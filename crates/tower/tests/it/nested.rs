@@ -134,8 +134,12 @@ fn spawned_tasks_are_dropped_at_the_deadline_and_by_a_stop() {
             until_refused(running.address());
             running.control().stop();
         }
+        let control = running.control();
         runtime().block_on(running.ended()).expect("ends normally");
         assert_eq!(drops.recv_timeout(TIMEOUT).expect("it is dropped"), "worker-0");
+        let messages: Vec<_> = control.messages().into_iter().map(|message| message.text).collect();
+        let dropped = "worker 0 has dropped spawned tasks that hadn't ended: 1";
+        assert!(messages.iter().any(|message| message == dropped), "{messages:?}");
     }
 }
 
