@@ -1,10 +1,11 @@
 //! Starts the servers under test. To test another one, such as `axum::serve`, change `run`.
 //!
-//! Settings have their defaults. Each test serves its application by `shearwater_tower::serve` and by `bind`.
+//! Settings have their defaults. Each test serves its application by `shearwater_tower::serve`, by `bind`, and by `bind_each`
+//! with one worker.
 
 use std::future::Future;
 use std::net::{SocketAddr, TcpListener};
-use std::sync::mpsc;
+use std::sync::{Mutex, mpsc};
 use std::thread::JoinHandle;
 
 use axum::Router;
@@ -17,6 +18,7 @@ use tokio::sync::oneshot;
 enum ServedBy {
     Serve,
     Bind,
+    BindEach,
 }
 
 /// A running server. Dropping it starts a drain without waiting, so that a failing test doesn't hang.
@@ -48,7 +50,7 @@ pub(crate) fn serve_made<M>(make: impl Fn() -> M) -> impl Iterator<Item = Served
 where
     M: Future<Output = Router> + Send + 'static,
 {
-    [ServedBy::Serve, ServedBy::Bind].into_iter().map(move |by| start(by, make()))
+    [ServedBy::Serve, ServedBy::Bind, ServedBy::BindEach].into_iter().map(move |by| start(by, make()))
 }
 
 fn start(by: ServedBy, make: impl Future<Output = Router> + Send + 'static) -> Served {
@@ -63,21 +65,31 @@ fn start(by: ServedBy, make: impl Future<Output = Router> + Send + 'static) -> S
 /// Runs the server under test, and drains it after `stopped`.
 async fn run(
     by: ServedBy,
-    make: impl Future<Output = Router>,
+    make: impl Future<Output = Router> + Send + 'static,
     bound: mpsc::SyncSender<SocketAddr>,
     stopped: oneshot::Receiver<()>,
 ) {
     const ADDRESS: &str = "127.0.0.1:0";
-    let router = make.await;
     let stopped = async { drop(stopped.await) };
     match by {
         ServedBy::Serve => {
-            let server = shearwater_tower::serve(TcpListener::bind(ADDRESS).unwrap(), router).connect_info();
+            let server = shearwater_tower::serve(TcpListener::bind(ADDRESS).unwrap(), make.await).connect_info();
             bound.send(server.local_addr().unwrap()).unwrap();
             server.with_graceful_shutdown(stopped).await.unwrap();
         }
         ServedBy::Bind => {
-            let server = shearwater_tower::bind(ADDRESS, router).connect_info();
+            let server = shearwater_tower::bind(ADDRESS, make.await).connect_info();
+            let running = server.with_graceful_shutdown(stopped).start().unwrap();
+            bound.send(running.address()).unwrap();
+            running.ended().await.unwrap();
+        }
+        ServedBy::BindEach => {
+            let once = Mutex::new(Some(Box::pin(make)));
+            let make = async move |_| {
+                let make = once.lock().unwrap().take();
+                make.expect("there is one worker").await
+            };
+            let server = shearwater_tower::bind_each(ADDRESS, make).workers(1).connect_info();
             let running = server.with_graceful_shutdown(stopped).start().unwrap();
             bound.send(running.address()).unwrap();
             running.ended().await.unwrap();
