@@ -94,8 +94,9 @@ pub(crate) struct BusyTable {
     #[expect(clippy::vec_box, reason = "one moves between `spare` and `used` without being copied")]
     spare: Vec<Box<Busy>>,
     held_bytes: usize,
-    /// Number of HTTP/2 connections.
+    /// Numbers of HTTP/2 connections, and of those without an open stream.
     pub(crate) multiplexed: usize,
+    pub(crate) idle_multiplexed: usize,
     /// Connections that can be evicted, by size.
     holders: Holders,
     /// Memory of exchanges, in bytes.
@@ -212,6 +213,7 @@ impl BusyTable {
         if *index != NONE {
             let mut busy = self.take_out(*index);
             self.multiplexed -= usize::from(busy.many.is_some());
+            self.idle_multiplexed -= usize::from(busy.many.as_ref().is_some_and(|many| many.is_idle()));
             if busy.class.take().is_some() {
                 self.holders.set(*index, None);
             }

@@ -164,6 +164,10 @@ impl Multiplexed {
         self.idle_since_ms
     }
 
+    pub(crate) fn is_idle(&self) -> bool {
+        self.idle_since_ms.is_some()
+    }
+
     /// Restarts the time of an idle connection.
     pub(crate) fn restart_idle(&mut self, now_ms: u64) {
         self.idle_since_ms = self.idle_since_ms.map(|_| now_ms);

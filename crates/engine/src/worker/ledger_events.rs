@@ -168,7 +168,7 @@ impl<D: Driver, S: Service> Worker<D, S> {
         let (state, counters) = (&self.state, &self.state.counters);
         let sending = state.ledger.as_ref().map_or(0, |ledger| ledger.connections());
         counters.connections_sending.set(sending as u64);
-        counters.connections_unfinished.set(state.busy.len() as u64);
+        counters.connections_unfinished.set((state.busy.len() - state.busy.idle_multiplexed) as u64);
         counters.http2_connections_open.set(state.busy.multiplexed as u64);
         let handed_over = self.handed_over.open + self.tunnels.len() + state.http2.tunnels.len();
         counters.connections_handed_over.set(handed_over as u64);

@@ -108,8 +108,12 @@ fn counts_connections_and_ends_of_http2() {
         let mut client = served.connect_by_http2();
         let stream = client.send("GET", "/", &[], b"").expect("it is sent");
         assert_eq!(client.response(stream).expect("a response").status, 200);
+        // An idle connection has no unfinished request.
+        let unfinished = "shearwater_connections_in_state{state=\"unfinished\"}";
+        served.until(|scraped| scraped.value(unfinished) == 0.0);
         let stream = client.send("GET", "/large", &[], b"").expect("it is sent");
         client.head(stream).expect("a head");
+        served.until(|scraped| scraped.value(unfinished) == 1.0);
         client.session().reset(stream, frame::CANCEL);
         // Its content is longer than it says.
         let fields = [("content-length", "1")];

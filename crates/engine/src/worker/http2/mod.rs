@@ -79,6 +79,7 @@ impl<S: Service> WorkerState<S> {
         busy.many = Some(many);
         self.busy.put(conn.busy, busy);
         self.busy.multiplexed += 1;
+        self.busy.idle_multiplexed += 1;
         self.counters.http2_connections.add(1);
     }
 
@@ -114,7 +115,9 @@ impl<S: Service> WorkerState<S> {
     /// Moves a connection's state back; the output is about to be sent, or to be added to.
     fn put_back(&mut self, token: Token) {
         let mut many = self.responder.http2.take().expect("a connection was entered");
+        self.busy.idle_multiplexed -= usize::from(many.is_idle());
         many.note_idle(self.now_ms);
+        self.busy.idle_multiplexed += usize::from(many.is_idle());
         if many.is_unflushed {
             // Its memory is counted once for all that its handlers do in this turn.
             let index = self.table.get(token).busy;
