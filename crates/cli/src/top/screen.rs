@@ -249,7 +249,7 @@ impl Screen<'_> {
             errors.fold(0, u64::saturating_add)
         };
         let resets = http2.resets_received.saturating_add(of_errors(&http2.resets_sent));
-        for (count, name) in [(resets, " resets"), (of_errors(&http2.goaways_sent), " GOAWAY by error")] {
+        for (count, name) in [(resets, " reset"), (of_errors(&http2.goaways_sent), " GOAWAY by error")] {
             line.cell(&[(Paint::Plain, &format::grouped(count)), (Paint::Soft, name)], 0);
         }
         Some(line.end())

@@ -178,7 +178,7 @@ fn shows_connections_and_requests_of_http2() {
     });
     let lines =
         lines(&changed(&busy(), &json!({ "http2": http2, "rates.http2_requests": 2500.0 })), 80, None);
-    let row = "HTTP/2       7 open          2,500/s requests   5 resets   1 GOAWAY by error";
+    let row = "HTTP/2       7 open          2,500/s requests   5 reset   1 GOAWAY by error";
     assert!(lines.iter().any(|line| line == row), "{}", lines.join("\n"));
 }
 
