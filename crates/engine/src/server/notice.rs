@@ -273,10 +273,8 @@ impl fmt::Display for Notice {
             Self::BlockedBy { worker, request } => {
                 write!(f, "worker {worker}: the handler of {} has blocked it", OneLine(request))
             }
-            Self::ReloadFailed { worker, message, place } => {
-                write!(f, "worker {worker} {KEEPS_SERVICE} {}", Panicked(message, place))
-            }
-            Self::SuccessorFailed { .. }
+            Self::ReloadFailed { .. }
+            | Self::SuccessorFailed { .. }
             | Self::SuccessorUnannounced { .. }
             | Self::Draining { .. }
             | Self::Stopping
@@ -289,9 +287,12 @@ impl fmt::Display for Notice {
 }
 
 impl Notice {
-    /// Formats a notice of the end of a server, or of the process in its place.
+    /// Formats a notice of a reload, of the end of a server, or of the process in its place.
     fn fmt_end(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
+            Self::ReloadFailed { worker, message, place } => {
+                write!(f, "worker {worker} {KEEPS_SERVICE} {}", Panicked(message, place))
+            }
             Self::SuccessorUnannounced { process, error } => {
                 write!(f, "can't notify the service manager of process {process}: {error}; {UNANNOUNCED}")
             }
