@@ -18,10 +18,12 @@ use tokio::runtime::{Builder, LocalOptions, LocalRuntime};
 use tokio::time::{Sleep, sleep, timeout};
 
 use crate::limits::{BLOCKING_THREADS_MAX, TASKS_CHECK_MS};
-use crate::serve::Shutdown;
 
 /// Makes the source of services of a worker, within its runtime.
 pub(crate) type MakeEach<M> = dyn Fn(&LocalRuntime, usize) -> M + Send + Sync;
+
+/// A signal to drain.
+pub(crate) type Shutdown = Pin<Box<dyn Future<Output = ()> + Send>>;
 
 /// A runtime for each worker.
 pub(crate) struct Runtimes<M> {

@@ -16,7 +16,7 @@ use shearwater::{
 use tokio::runtime::{Handle, LocalRuntime};
 
 use crate::bridge::{Bridge, Inserted};
-use crate::host::{MakeEach, Runtimes, drain_after};
+use crate::host::{MakeEach, Runtimes, Shutdown, drain_after};
 use crate::limits::UPGRADES_MAX;
 use crate::running::Running;
 use crate::service::{CloneService, HttpService, MakeHttpService, Maker};
@@ -33,9 +33,6 @@ const WEBSOCKET: &str = "websocket";
 
 /// Error of [`Serve::local_addr`] before the start.
 const UNBOUND: &str = "`bind` binds at startup; help: use `Running::address`";
-
-/// A signal to drain.
-pub(crate) type Shutdown = Pin<Box<dyn Future<Output = ()> + Send>>;
 
 /// Serves a service on a listening socket, as `axum::serve` does.
 ///
