@@ -153,7 +153,11 @@ fn run_hosted<W: HostedWorker + 'static>(
 ) -> Option<Result<io::Result<()>, Box<Panic>>> {
     let (mut make, mut is_serving) = (Some(make), false);
     let mut start = || {
-        let made = make.take()?();
+        // A driver that can't be watched is an error of the start.
+        let made = make.take()?().and_then(|mut worker| match worker.descriptor() {
+            Ok(_) => Ok(worker),
+            Err(error) => Err(StartError::System(error)),
+        });
         is_serving = made.is_ok();
         let (worker, result) = match made {
             Ok(worker) => (Some(Box::new(worker) as Box<dyn HostedWorker>), Ok(())),
