@@ -210,9 +210,12 @@ fn used_up_descriptors_are_reported_until_some_are_free() {
         let folder = with_site();
         let arguments = ["site", "--workers", "1", "--listen", "127.0.0.1:0", "--driver", driver];
         let mut server = Server::of(&mut program_after("ulimit -n 200", &folder, &arguments));
-        let mut clients: Vec<_> = (0..CLIENTS).map(|_| server.connect()).collect();
-        for client in &mut clients {
+        let mut clients = Vec::new();
+        for _ in 0..CLIENTS {
+            // Asks at once: those that stay silent while others wait are closed.
+            let mut client = server.connect();
             client.ask("GET", "/", &[]);
+            clients.push(client);
         }
         let line = server.next_line();
         expect(&line, "shearwater: worker 0 accepts no connections for now: ", "; new ones wait\n");
