@@ -81,7 +81,7 @@ pub use server::address_change::{AddressChange, AddressesChanging};
 pub use server::addresses::{ListenAddress, ListeningSocket, PassedListener, UNIX_MODE};
 pub use server::control::{Control, End};
 pub use server::counters::Totals;
-pub use server::host::{Host, HostedWorker, Rest, WorkerPosition};
+pub use server::host::{Host, HostedWorker, NextRun, WorkerPosition};
 pub use server::messages::{Message, MessageLevel};
 pub use server::notice::Notice;
 pub use server::options::{AcceptMode, DriverChoice, Http2Options, Options, TcpOptions};

@@ -23,5 +23,5 @@ pub use shearwater_engine::io::{AcceptError, FileIdentity, FileSlice, Item, Shar
 pub use shearwater_engine::limits::EXCHANGE_TEXT_BYTES_MAX;
 pub use shearwater_engine::{
     Around, BodyPolicy, ConnectionGuard, ConnectionId, Context, End, FieldLines, GuardsPassed, HeaderRules,
-    Host, HostedWorker, On, Pieces, Prebuilt, Rest, Wanted, WorkerPosition, raise_descriptor_limit,
+    Host, HostedWorker, NextRun, On, Pieces, Prebuilt, Wanted, WorkerPosition, raise_descriptor_limit,
 };

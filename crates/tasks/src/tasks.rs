@@ -215,9 +215,15 @@ impl Tasks {
     /// Has wakes wake `waker`: for a worker that another event loop polls instead of a wait that `wake` ends. A wake by
     /// this thread does so once, until the next [`collect`](Self::collect).
     ///
-    /// Called after the last [`collect`](Self::collect) of a poll, which mustn't end with [`ready`](Self::ready) tasks.
+    /// Called at the end of a poll. `waker` is woken at once if this thread has woken a task since the last
+    /// [`collect`](Self::collect); the caller polls again if tasks are [`ready`](Self::ready).
     pub fn sleep(&mut self, waker: &Waker) {
         self.wakes.sleep(waker);
+    }
+
+    /// Has wakes by this thread wake nobody until the next [`sleep`](Self::sleep): the worker is being polled.
+    pub fn rise(&mut self) {
+        self.wakes.rise();
     }
 
     /// Returns the length of the ready queue. Tasks cancelled or polled meanwhile count until

@@ -103,14 +103,25 @@ impl Wakes {
 
     /// Has the next wake by any thread wake `waker`, and those of other threads from now on.
     pub(crate) fn sleep(&self, waker: &Waker) {
-        let before = self.with_own(|own| {
-            own.sleeps = true;
+        let slept = self.with_own(|own| {
+            own.sleeps = own.woken.is_empty();
             let is_same = own.sleeper.as_ref().is_some_and(|sleeper| sleeper.will_wake(waker));
-            (!is_same).then(|| own.sleeper.replace(waker.clone()))
+            (own.sleeps, (!is_same).then(|| own.sleeper.replace(waker.clone())))
         });
-        if let Some(Some(before)) = before {
-            drop((before, self.lock().sleeper.replace(waker.clone())));
+        let Some((sleeps, before)) = slept else { return };
+        if !sleeps {
+            // Woken since the last check.
+            waker.wake_by_ref();
         }
+        if let Some(before) = before {
+            let before_locked = self.lock().sleeper.replace(waker.clone());
+            drop((before, before_locked)); // not while it is locked
+        }
+    }
+
+    /// Has wakes by the worker's own thread wake nobody until it [sleeps](Self::sleep) again.
+    pub(crate) fn rise(&self) {
+        self.with_own(|own| own.sleeps = false);
     }
 
     /// Moves the woken slots into an empty list, whose memory is reused.

@@ -10,11 +10,12 @@ use std::task::{Context, Poll, ready};
 use std::time::Duration;
 use std::{fmt, io};
 
-use shearwater::engine::{Host, HostedWorker, Rest, WorkerPosition};
+use shearwater::engine::{Host, HostedWorker, NextRun, WorkerPosition};
 use shearwater::{Control, Notice};
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 use tokio::runtime::{Builder, LocalOptions, LocalRuntime};
+use tokio::task::coop::unconstrained;
 use tokio::time::{Sleep, sleep, timeout};
 
 use crate::limits::{BLOCKING_THREADS_MAX, TASKS_CHECK_MS};
@@ -27,11 +28,17 @@ pub(crate) type Shutdown = Pin<Box<dyn Future<Output = ()> + Send>>;
 
 /// A runtime for each worker.
 pub(crate) struct Runtimes<M> {
-    make: Box<MakeEach<M>>,
+    maker: Mutex<Maker<M>>,
     /// Sources of services that are made, and not yet taken, with the number of their worker.
     made: Mutex<Vec<(usize, M)>>,
     /// Drains the server when it completes; runs with the first worker.
     shutdown: Mutex<Option<(Shutdown, u64)>>,
+}
+
+/// Kept until each worker has its source of services: a pool in it would keep its tasks, which a drain waits for.
+struct Maker<M> {
+    make: Option<Arc<MakeEach<M>>>,
+    used: usize,
 }
 
 impl<M> fmt::Debug for Runtimes<M> {
@@ -43,7 +50,18 @@ impl<M> fmt::Debug for Runtimes<M> {
 impl<M> Runtimes<M> {
     /// `shutdown` has the time of the drain in milliseconds.
     pub(crate) fn new(make: Box<MakeEach<M>>, shutdown: Option<(Shutdown, u64)>) -> Self {
-        Self { make, made: Mutex::default(), shutdown: Mutex::new(shutdown) }
+        let maker = Mutex::new(Maker { make: Some(make.into()), used: 0 });
+        Self { maker, made: Mutex::default(), shutdown: Mutex::new(shutdown) }
+    }
+
+    /// Makes the source of services of a worker.
+    fn make(&self, runtime: &LocalRuntime, position: WorkerPosition) {
+        let mut maker = self.maker.lock().unwrap_or_else(PoisonError::into_inner);
+        maker.used += 1;
+        let make = if maker.used < position.workers { maker.make.clone() } else { maker.make.take() };
+        drop(maker);
+        let made = make.expect("each worker is run once")(runtime, position.number);
+        self.made.lock().unwrap_or_else(PoisonError::into_inner).push((position.number, made));
     }
 
     /// Returns the source of services that was made for a worker.
@@ -65,23 +83,22 @@ impl<M: Send + 'static> Host for Runtimes<M> {
             .enable_all()
             .max_blocking_threads(blocking_threads_max(position.workers))
             .thread_name("blocking");
-        let owner = Background(Some(builder.build_local(LocalOptions::default())?));
+        let owner = OwnRuntime(Some(builder.build_local(LocalOptions::default())?));
         let Some(runtime) = &owner.0 else { return Ok(()) };
-        let made = (self.make)(runtime, position.number);
-        self.made.lock().unwrap_or_else(PoisonError::into_inner).push((position.number, made));
+        self.make(runtime, position);
         let _entered = runtime.enter();
         let Some(mut worker) = start() else { return Ok(()) };
         let control = worker.control();
-        let tasks = Tasks { runtime, background: runtime.metrics().num_alive_tasks() };
+        let mut tasks = Tasks { runtime, background: runtime.metrics().num_alive_tasks() };
         let shutdown = self.shutdown.lock().unwrap_or_else(PoisonError::into_inner).take();
         let shutdown = shutdown.map(|(signal, drain_ms)| {
             runtime.handle().spawn(drain_after(signal, drain_ms, Arc::clone(&control)))
         });
-        let result = runtime.block_on(async { Nested::new(&mut *worker)?.await });
+        // Handlers of the worker's own have no budget, and mustn't share that of this future: one could use it up for all.
+        let result = runtime.block_on(unconstrained(async { Nested::new(&mut *worker)?.await }));
         let left = worker.drain_left();
-        // Pools of the service end their tasks.
-        drop(worker);
         shutdown.iter().for_each(tokio::task::JoinHandle::abort);
+        tasks.without_those_of(worker);
         let cut_off = tasks.wait(left, &control);
         if cut_off > 0 {
             control.notify(Notice::TasksCutOff { worker: position.number, tasks: cut_off });
@@ -101,10 +118,10 @@ pub(crate) async fn drain_after(signal: Shutdown, drain_ms: u64, control: Arc<Co
     control.drain(drain_ms);
 }
 
-/// A runtime that waits for no blocked thread when it is dropped, after a panic either.
-struct Background(Option<LocalRuntime>);
+/// A runtime that waits for no blocked thread when it is dropped, nor after a panic.
+struct OwnRuntime(Option<LocalRuntime>);
 
-impl Drop for Background {
+impl Drop for OwnRuntime {
     fn drop(&mut self) {
         self.0.take().into_iter().for_each(LocalRuntime::shutdown_background);
     }
@@ -118,6 +135,20 @@ struct Tasks<'a> {
 }
 
 impl Tasks<'_> {
+    /// Drops a worker. Background tasks that end with it, such as those of pools, hide no others from then on.
+    fn without_those_of(&mut self, worker: Box<dyn HostedWorker + '_>) {
+        let settle = || {
+            if self.background > 0 {
+                self.runtime.block_on(sleep(Duration::from_millis(TASKS_CHECK_MS)));
+            }
+            self.runtime.metrics().num_alive_tasks()
+        };
+        let before = settle();
+        drop(worker);
+        let ended = before.saturating_sub(settle());
+        self.background = self.background.saturating_sub(ended);
+    }
+
     /// Waits for tasks that requests have spawned, at most for this time, unless a stop is ordered. Returns the number of
     /// those left.
     fn wait(&self, left: Option<Duration>, control: &Control) -> usize {
@@ -187,9 +218,9 @@ impl Future for Nested<'_> {
             return Poll::Ready(Err(error));
         }
         match this.worker.run_due(cx.waker())? {
-            Rest::Over => return Poll::Ready(Ok(())),
-            Rest::Again => cx.waker().wake_by_ref(),
-            Rest::Sleep(time) => {
+            NextRun::Never => return Poll::Ready(Ok(())),
+            NextRun::Again => cx.waker().wake_by_ref(),
+            NextRun::Sleep(time) => {
                 if this.poll_readable(cx)?.is_ready() || this.poll_sleep(time, cx).is_ready() {
                     cx.waker().wake_by_ref();
                 }

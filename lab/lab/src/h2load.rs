@@ -6,8 +6,10 @@ use crate::bench::{RoundFigures, ServerSetup};
 use crate::process::{self, CLIENT_CORE, CpuReading, on_core};
 use crate::scenario::Scenario;
 
-/// Requests of a round: at least so many, and so many times those in flight at once, whose start and end weigh little then.
-const REQUESTS_MIN: u32 = 100_000;
+/// Requests of a round, fewer of long files.
+const REQUESTS: u32 = 100_000;
+const BYTES_MAX: u32 = 2 << 30;
+/// So many times those in flight at once, at least: start and end of a round weigh little then.
 const FLIGHTS_MIN: u32 = 40;
 /// Windows as bits, those of our own client.
 const WINDOW_BITS: u32 = 24;
@@ -44,7 +46,8 @@ fn command(setup: &ServerSetup<'_>) -> Result<Command, String> {
     }
     let scheme = if setup.scenario.tls().is_some() { "https" } else { "http" };
     let in_flight = connections * depth;
-    let requests = REQUESTS_MIN.div_ceil(in_flight).max(FLIGHTS_MIN) * in_flight;
+    let requests = REQUESTS.min(BYTES_MAX / (setup.scenario.file_bytes as u32).max(1));
+    let requests = requests.div_ceil(in_flight).max(FLIGHTS_MIN) * in_flight;
     let mut command = Command::new("h2load");
     command.args((!setup.scenario.is_http2()).then_some("--h1"));
     for (option, value) in [

@@ -43,11 +43,11 @@ pub trait HostedWorker {
     /// If the kernel refuses a descriptor.
     fn descriptor(&mut self) -> io::Result<RawFd>;
 
-    /// Runs the turns that are due, without waiting. Called at first, and then as [`Rest`] describes. Handlers wake `waker`.
+    /// Runs the turns that are due, without waiting. Called at first, and then as [`NextRun`] describes. Handlers wake `waker`.
     ///
     /// # Errors
     /// If the driver fails: the worker has ended.
-    fn run_due(&mut self, waker: &Waker) -> io::Result<Rest>;
+    fn run_due(&mut self, waker: &Waker) -> io::Result<NextRun>;
 
     /// Returns the time left to a drain; `None` without one, or if it has ended early.
     fn drain_left(&self) -> Option<Duration>;
@@ -58,11 +58,11 @@ pub trait HostedWorker {
 
 /// The next time at which a hosted worker is to be run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Rest {
+pub enum NextRun {
     /// When the event loop has run what else is due.
     Again,
     /// When its descriptor becomes readable, its waker is woken, or after this time.
     Sleep(Option<Duration>),
-    /// Never: a drain or a stop is complete.
-    Over,
+    /// A drain or a stop is complete.
+    Never,
 }

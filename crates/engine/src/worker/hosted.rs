@@ -10,7 +10,7 @@ use shearwater_io::Driver;
 
 use crate::limits::{LOOKS_AGAIN_EVENTS_MIN, TURNS_PER_POLL_MAX};
 use crate::server::control::Control;
-use crate::server::host::{HostedWorker, Rest};
+use crate::server::host::{HostedWorker, NextRun};
 use crate::service::Service;
 use crate::worker::Worker;
 
@@ -20,27 +20,31 @@ impl<D: Driver, S: Service> HostedWorker for Worker<D, S> {
         self.driver.descriptor()
     }
 
-    fn run_due(&mut self, waker: &Waker) -> io::Result<Rest> {
+    fn run_due(&mut self, waker: &Waker) -> io::Result<NextRun> {
+        self.state.calls.tasks.rise();
+        let mut begun_ms = None;
         for _ in 0..TURNS_PER_POLL_MAX {
             let events = if self.is_over() { 0 } else { self.turn_within(Some(Duration::ZERO))? };
             if self.is_over() {
                 self.end_serving();
-                return Ok(Rest::Over);
+                return Ok(NextRun::Never);
             }
-            // What handlers wait for may be the other loop's to fetch.
-            if events < LOOKS_AGAIN_EVENTS_MIN || self.is_busy() || !self.state.calls.tasks.is_empty() {
+            // What handlers wait for may be the other loop's to fetch, and it has tasks of its own.
+            let is_late = *begun_ms.get_or_insert(self.state.now_ms) != self.state.now_ms;
+            let awaits = self.is_busy() || !self.state.calls.tasks.is_empty();
+            if events < LOOKS_AGAIN_EVENTS_MIN || is_late || awaits {
                 break;
             }
         }
         self.heartbeat.iter().for_each(|heartbeat| heartbeat.sleep());
         self.state.calls.tasks.sleep(waker);
         if self.is_busy() {
-            return Ok(Rest::Again);
+            return Ok(NextRun::Again);
         }
         let patience = self.patience();
         Ok(match self.driver.arm(patience)? {
-            Some(Duration::ZERO) => Rest::Again,
-            timeout => Rest::Sleep(timeout),
+            Some(Duration::ZERO) => NextRun::Again,
+            timeout => NextRun::Sleep(timeout),
         })
     }
 

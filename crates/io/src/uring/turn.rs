@@ -69,7 +69,9 @@ impl Uring {
         self.ring.mute_event(true);
         self.ring.enter(Some(Duration::ZERO))?;
         self.ring.mute_event(false);
-        Ok(if self.ring.is_drained() { timeout } else { Some(Duration::ZERO) })
+        // The kernel may have taken only a part.
+        let is_done = self.ring.is_submitted() && self.ring.is_drained();
+        Ok(if is_done { timeout } else { Some(Duration::ZERO) })
     }
 
     /// Frees memory of a busier moment. The kernel writes to no buffer between two enters, so all that it has
