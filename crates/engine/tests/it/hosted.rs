@@ -6,7 +6,7 @@ use std::task::{Wake, Waker};
 
 use shearwater_engine::io::limits::{RECV_BUFFER_BYTES, RECVS_PER_TURN_MAX};
 use shearwater_engine::limits::TURNS_PER_POLL_MAX;
-use shearwater_engine::{HostedWorker, Rest};
+use shearwater_engine::{HostedWorker, NextRun};
 
 use crate::harness::unit::{get, head};
 use crate::harness::{SimClient, SimWorld};
@@ -22,11 +22,11 @@ impl Wake for Woken {
 }
 
 /// Runs what is due until the worker sleeps.
-fn run(world: &mut SimWorld, waker: &Waker) -> Rest {
+fn run(world: &mut SimWorld, waker: &Waker) -> NextRun {
     for _ in 0..1000 {
-        let rest = world.worker.run_due(waker).expect("the simulated driver doesn't break");
-        if rest != Rest::Again {
-            return rest;
+        let next = world.worker.run_due(waker).expect("the simulated driver doesn't break");
+        if next != NextRun::Again {
+            return next;
         }
     }
     panic!("the worker doesn't come to rest");
@@ -44,16 +44,16 @@ fn runs_what_is_due_and_then_sleeps() {
     let mut world = SimWorld::default();
     let woken = Arc::<Woken>::default();
     let waker = Waker::from(Arc::clone(&woken));
-    assert!(matches!(run(&mut world, &waker), Rest::Sleep(_)));
+    assert!(matches!(run(&mut world, &waker), NextRun::Sleep(_)));
     let mut clients = ["/plain/1", "/later/3", "/later/2"].map(|target| sending(&world, get(target)));
-    let Rest::Sleep(Some(time)) = run(&mut world, &waker) else { panic!("one handler sleeps") };
+    let NextRun::Sleep(Some(time)) = run(&mut world, &waker) else { panic!("one handler sleeps") };
     assert!(clients[0].text().ends_with(&crate::harness::app::text_of("GET", "/plain/1", b"")));
     assert!(clients[1].text().starts_with("HTTP/1.1 200 "), "it woke itself");
     world.net.advance(time.as_millis() as u64 + 1);
     run(&mut world, &waker);
     assert!(clients[2].text().starts_with("HTTP/1.1 200 "), "after its sleep");
     world.control.stop();
-    assert_eq!(run(&mut world, &waker), Rest::Over);
+    assert_eq!(run(&mut world, &waker), NextRun::Never);
 }
 
 /// A flood of input leaves the other event loop its turn.
@@ -67,7 +67,7 @@ fn runs_a_bounded_number_of_turns() {
     run(&mut world, waker);
     let request = head("POST", "/plain/1", &format!("Content-Length: {LEN}\r\n"));
     let _clients = [(); 2].map(|()| sending(&world, [&request[..], &vec![7; LEN]].concat()));
-    assert_ne!(world.worker.run_due(waker).expect("it runs"), Rest::Over);
+    assert_ne!(world.worker.run_due(waker).expect("it runs"), NextRun::Never);
     let received = world.totals().bytes_received;
     assert!(received > 0 && received <= ALL, "{received} bytes at once");
     run(&mut world, waker);

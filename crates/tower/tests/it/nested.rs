@@ -143,6 +143,33 @@ fn spawned_tasks_are_dropped_at_the_deadline_and_by_a_stop() {
     }
 }
 
+/// Ends a task when it is dropped, as pools end those of their connections.
+struct Pool(Arc<Notify>);
+
+impl Drop for Pool {
+    fn drop(&mut self) {
+        self.0.notify_one();
+    }
+}
+
+async fn connecting(State(pool): State<Arc<Pool>>) -> &'static str {
+    let ended = Arc::clone(&pool.0);
+    tokio::spawn(async move { ended.notified().await });
+    "connected"
+}
+
+#[test]
+fn a_drain_waits_for_no_task_that_ends_with_the_service() {
+    if surrounding().is_some() {
+        return;
+    }
+    let router = Router::new().route("/", get(connecting)).with_state(Arc::new(Pool(Arc::default())));
+    let running = here(router).workers(2).drain_ms(86_400_000).start().expect("starts");
+    assert_eq!(TestClient::connect(running.address()).get("/").text(), "connected");
+    running.drain();
+    runtime().block_on(running.ended()).expect("ends normally");
+}
+
 #[test]
 fn graceful_shutdown_completes_within_the_runtime() {
     if surrounding().is_some() {
