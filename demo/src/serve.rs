@@ -6,7 +6,7 @@ use std::net::SocketAddr;
 use std::pin::pin;
 use std::time::Duration;
 
-use shearwater::{App, CoroutineCall, Fast};
+use shearwater::{App, Fast, Line, get, line};
 use tokio::runtime::Builder;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::watch;
@@ -143,17 +143,16 @@ const PLAINTEXT: &str = "Hello, World!";
 /// Adds `/slow`, and in performance mode prebuilt responses to `GET` of two paths. All other requests fall through to
 /// the application.
 pub(crate) fn in_front(mode: Mode) -> App {
-    let mut app = App::new();
-    app.get_coroutine("/slow", slow);
+    let mut app = App::new().route("/slow", get(line(slow)));
     if mode == Mode::Performance {
-        app.fast("/json", Fast::json(JSON)).fast("/plaintext", Fast::text(PLAINTEXT));
+        app = app.route("/json", get(Fast::json(JSON))).route("/plaintext", get(PLAINTEXT));
     }
     app
 }
 
 /// Handles `/slow?ms=` as a coroutine, which waits while its worker serves other requests.
-fn slow(line: &mut CoroutineCall<'_>) {
-    let wanted = line.query().and_then(|query| query.strip_prefix("ms="));
+fn slow(line: &mut Line<'_>) {
+    let wanted = line.query_raw().and_then(|query| query.strip_prefix("ms="));
     match wanted.and_then(|ms| ms.parse().ok()).filter(|ms| *ms <= WAIT_MS_MAX) {
         Some(ms) => {
             line.sleep(Duration::from_millis(ms));

@@ -238,7 +238,7 @@ pub(crate) fn listening(
             let names = of_file.iter().map(|(address, _)| address);
             overridden.extend(names.map(|file| format!("--listen {flag} overrides the address {file}")));
             let encrypted = by_flags.is_encrypted().then(|| named(flag)).flatten().map(with_tls);
-            let server = encrypted.clone().map_or_else(|| Server::new(flag), Server::at);
+            let server = encrypted.clone().map_or_else(|| Server::bind(flag), Server::at);
             let server = server.inherited_listeners();
             return Listening {
                 server,
@@ -311,7 +311,7 @@ mod tests {
     #[test]
     fn applies_the_keys_of_http2() {
         let mut config = Config::default();
-        let applied = |config: &Config| format!("{:?}", apply(config, Server::new("127.0.0.1:0")));
+        let applied = |config: &Config| format!("{:?}", apply(config, Server::bind("127.0.0.1:0")));
         let default = "http2: Http2Options { prior_knowledge: false, streams_max: 100 }";
         assert!(applied(&config).contains(default), "{}", applied(&config));
         (config.server.http2_prior_knowledge, config.limits.streams_max) = (true, 7);

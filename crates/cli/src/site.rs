@@ -76,7 +76,7 @@ impl Site {
     /// Starts a server of the sites.
     pub(crate) fn start(&self, server: Server) -> Result<Running, shearwater::Error> {
         let sites = self.sites.clone();
-        let running = server.start(move |_| sites.service())?;
+        let running = server.start_service(move |_| sites.service())?;
         if let Some(address) = running.start_report().secure_addresses.first() {
             // It has no effect unless the system picked the port.
             self.sites.set_https_port(address.port());

@@ -88,11 +88,11 @@ pub use server::options::{AcceptMode, DriverChoice, Http2Options, Options, TcpOp
 pub use server::passing::{PassingListeners, SuccessorEnd};
 pub use server::raise_descriptor_limit;
 pub use server::reload::{Reload, ReloadError, Reloading};
-pub use server::running::{Failure, Running, Summary};
+pub use server::running::{Running, Summary, ThreadFailure};
 pub use server::start::{LimitWarning, StartReport, Wanted};
 pub use server::start_error::StartError;
 pub use server::watchdog::Progress;
-pub use service::{BodyPolicy, Context, Service};
+pub use service::{BodyPolicy, Context, Service, percent_decoded};
 pub use upgrade::{ConnectionGuard, HandedOver};
 pub use worker::{Setup, Worker};
 

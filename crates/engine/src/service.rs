@@ -1,6 +1,5 @@
 //! The interface of a program: a [`Service`] that responds to requests, and a router's [`Context`] for them.
 
-use std::any::{Any, TypeId, type_name};
 use std::borrow::Cow;
 use std::rc::Rc;
 
@@ -89,20 +88,13 @@ impl BodyPolicy {
     }
 }
 
-/// The source of [`Request::param`](crate::Request::param), [`Request::state`](crate::Request::state) and
-/// similar methods. A router implements it and attaches it by [`Request::within`](crate::Request::within).
+/// The source of [`Request::param`](crate::Request::param) and similar methods. A router implements it and attaches it by [`Request::within`](crate::Request::within).
 pub trait Context {
     /// Returns a route parameter as it was sent.
     fn param(&self, name: &str) -> Option<&str>;
 
     /// Returns the length of the mount's prefix in the target's path; 0 if the request isn't mounted.
     fn mount_len(&self) -> usize;
-
-    /// Returns the state of this type that all workers share.
-    fn state(&self, of: TypeId) -> Option<&dyn Any>;
-
-    /// Returns the state of this type that belongs to this worker.
-    fn local(&self, of: TypeId) -> Option<&dyn Any>;
 
     /// Returns true if any route of the program has an extension method of this name.
     fn knows_method(&self, name: &str) -> bool {
@@ -117,20 +109,8 @@ pub trait Context {
     }
 }
 
-/// Downcasts the state that was found.
-///
-/// # Panics
-/// If there is none.
-#[track_caller]
-pub(crate) fn state_of<'a, T: 'static>(found: Option<&'a dyn Any>, kind: &str) -> &'a T {
-    match found.and_then(|any| any.downcast_ref()) {
-        Some(found) => found,
-        None => panic!("the service has no {kind} of type {}", type_name::<T>()),
-    }
-}
-
 /// Decodes percent-encoding once (RFC 3986 section 2.1); `None` if it is invalid or the result isn't UTF-8.
-pub(crate) fn decoded(text: &str) -> Option<Cow<'_, str>> {
+pub fn percent_decoded(text: &str) -> Option<Cow<'_, str>> {
     let Some(first) = text.find('%') else { return Some(Cow::Borrowed(text)) };
     let mut bytes = Vec::with_capacity(text.len());
     bytes.extend_from_slice(&text.as_bytes()[..first]);
@@ -154,7 +134,7 @@ fn digit(byte: u8) -> Option<u8> {
 
 #[cfg(test)]
 mod tests {
-    use super::decoded;
+    use super::percent_decoded;
 
     #[test]
     fn decodes_percent_encoding_once() {
@@ -174,7 +154,7 @@ mod tests {
             ("%FF", None),
             ("%C3", None),
         ] {
-            assert_eq!(decoded(sent).as_deref(), expected, "{sent}");
+            assert_eq!(percent_decoded(sent).as_deref(), expected, "{sent}");
         }
     }
 }

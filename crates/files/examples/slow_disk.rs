@@ -11,7 +11,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let folder = Folder::open(folder.as_ref())?.with_slow_disk(|_| ());
     // A file is read into the cache, and evicted by the next one.
     let cache = CacheLimits { cached_files_max: 1, ..CacheLimits::default() };
-    let server = Server::new(listen).workers(1).driver(DriverChoice::Epoll).handle_signals();
-    server.start(move |_worker| folder.files_with(cache))?.wait()?;
+    let server = Server::bind(listen).workers(1).driver(DriverChoice::Epoll).handle_signals();
+    server.start_service(move |_worker| folder.files_with(cache))?.wait()?;
     Ok(())
 }

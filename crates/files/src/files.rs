@@ -5,7 +5,8 @@ use std::fmt;
 use std::rc::Rc;
 use std::time::Duration;
 
-use shearwater::{Method, Request, Response, Service};
+use shearwater::engine::Request;
+use shearwater::{Method, Response, Service};
 
 use crate::disk::work::WaitingRequest;
 use crate::finder::{Finder, Page};
@@ -53,7 +54,7 @@ const DISK_WAIT_MAX: Duration = Duration::from_secs(DISK_WAIT_S_MAX);
 /// folder's threads ([`DISK_THREADS_MAX`](crate::limits::DISK_THREADS_MAX)). Folders are always read there. Meanwhile the
 /// response is [deferred](Response::defer). A request that the disk delays by more than
 /// [`DISK_WAIT_S_MAX`](crate::limits::DISK_WAIT_S_MAX) gets a `503`. A response that can't be deferred, such as that of a
-/// [`Call`](shearwater::Call), makes the worker wait.
+/// [`Call`](shearwater::engine::Call), makes the worker wait.
 ///
 /// The worker still waits before Linux 5.12 and on other systems; where the page cache can't be asked (`EOPNOTSUPP`:
 /// overlayfs), for contents of a file whose name is cached; below a local folder, for file systems of a server that are

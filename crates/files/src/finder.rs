@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::sync::Arc;
 
-use shearwater::engine::KnownField;
-use shearwater::{Request, Response};
+use shearwater::Response;
+use shearwater::engine::{KnownField, Request};
 use shearwater_io::fs::{OpenError, Opened};
 
 use crate::cache::cached_file::CachedFile;

@@ -8,6 +8,7 @@ use std::path::Path;
 use std::rc::Rc;
 use std::sync::Arc;
 
+use shearwater::MakeService;
 use shearwater_io::fs::{Kind, Root};
 
 use crate::cache::cached_file::CachedFile;
@@ -245,6 +246,15 @@ struct FolderNumbers {
     next: u32,
     /// Numbers of folders that are gone, at most as many as there were at once.
     free: Vec<u32>,
+}
+
+/// Mounts the folder in an app, with the default cache for each worker.
+impl MakeService for Folder {
+    type Service = Files;
+
+    fn make(&self, _worker: usize) -> Files {
+        self.files()
+    }
 }
 
 impl fmt::Debug for FileCache {

@@ -1,6 +1,6 @@
 //! The time of a response.
 
-use shearwater::Request;
+use shearwater::engine::Request;
 
 use crate::limits::{COMPARED_MS_MAX, FRESH_MS_MAX, UNCHECKED_MS_MAX};
 

@@ -24,8 +24,7 @@ fn bytes_per_page() -> u64 {
     let find = FindOptions { clean_urls: true, ..FindOptions::default() };
     let folder = Folder::open_with(files.path(), &FolderOptions { find, ..FolderOptions::default() });
     let folder = folder.expect("a folder");
-    let mut app = App::new();
-    app.mount("/", move |_| folder.files());
+    let app = App::new().mount("/", move |_| folder.files());
     let mut tested = Tested::new(app).expect("one mount");
     let mut client = tested.connect();
     let mut grown_by = |numbers: &mut dyn Iterator<Item = usize>| {

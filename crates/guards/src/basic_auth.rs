@@ -11,8 +11,8 @@ use std::time::Duration;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use shearwater::engine::{KnownField, OffloadPool, lower_thread_priority};
-use shearwater::{Request, Response};
+use shearwater::Response;
+use shearwater::engine::{KnownField, OffloadPool, Request, lower_thread_priority};
 
 use crate::attempt::{Attempt, Attempts};
 use crate::client::{ClientKey, address, ask_to_wait};
@@ -93,7 +93,7 @@ impl BasicAuth {
         if is_same { present.clone() } else { self }
     }
 
-    /// Runs as a [guard](shearwater::App::guard).
+    /// Runs as a [guard](shearwater::Middleware::head).
     pub fn check(&self, request: &Request<'_>, response: &mut Response<'_>) -> ControlFlow<()> {
         let mut buffer = [0; CREDENTIALS_BYTES_MAX];
         let Some(credentials) = credentials(request, &mut buffer) else {

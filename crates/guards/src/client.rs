@@ -3,7 +3,8 @@
 use std::net::IpAddr;
 use std::time::Duration;
 
-use shearwater::{Request, Response};
+use shearwater::Response;
+use shearwater::engine::Request;
 
 /// Returns the address of a request's client; `None` for a Unix-domain socket without one.
 pub(crate) fn address(request: &Request<'_>, response: &mut Response<'_>) -> Option<IpAddr> {

@@ -1,6 +1,6 @@
 //! Guards of requests: basic authentication, networks and rate limits.
 //!
-//! Each is a step for [`App::guard`](shearwater::App::guard), which runs before a request's body is received:
+//! Each is [middleware](shearwater::Middleware), which runs before a request's body is received:
 //!
 //! ```no_run
 //! use shearwater::{App, Server};
@@ -10,13 +10,8 @@
 //! let staff = Networks::new(["10.0.0.0/8"], ["10.9.0.0/16"])?;
 //! let users = BasicAuth::open("users.htpasswd", "Staff")?;
 //! let limit = RateLimit::new(Rate::per_second(100, 200))?;
-//! let mut app = App::new();
-//! app.guard(move |request, response| limit.check(request, response));
-//! app.scope("/staff", |app| {
-//!     app.guard(move |request, response| staff.check(request, response));
-//!     app.guard(move |request, response| users.check(request, response));
-//! });
-//! Server::new("127.0.0.1:8080").run_app(app)?;
+//! let app = App::new().with(limit).scope("/staff", |app| app.with(staff).with(users));
+//! Server::bind("127.0.0.1:8080").run(app)?;
 //! # Ok(())
 //! # }
 //! ```
@@ -41,3 +36,22 @@ pub use clock::Clock;
 pub use htpasswd::{HtpasswdError, Users};
 pub use networks::Networks;
 pub use rate_limit::{Rate, RateError, RateLimit};
+
+use std::ops::ControlFlow;
+
+use shearwater::{Middleware, Request, Response};
+
+/// Implements middleware by `check`.
+macro_rules! middleware {
+    ($($guard:ty)*) => {
+        $(
+            impl<S> Middleware<S> for $guard {
+                fn head(&self, request: &Request<'_, S>, response: &mut Response<'_>) -> ControlFlow<()> {
+                    self.check(request, response)
+                }
+            }
+        )*
+    };
+}
+
+middleware!(BasicAuth Networks RateLimit);

@@ -3,7 +3,8 @@
 use std::net::IpAddr;
 use std::ops::ControlFlow;
 
-use shearwater::{Request, Response, TrustedProxies, TrustedProxyError};
+use shearwater::engine::Request;
+use shearwater::{Response, TrustedProxies, TrustedProxyError};
 
 use crate::client::address;
 
@@ -29,7 +30,7 @@ impl Networks {
         Ok(Self { allow: TrustedProxies::new(allow)?, deny: TrustedProxies::new(deny)? })
     }
 
-    /// Runs as a [guard](shearwater::App::guard).
+    /// Runs as a [guard](shearwater::Middleware::head).
     pub fn check(&self, request: &Request<'_>, response: &mut Response<'_>) -> ControlFlow<()> {
         if self.admits(address(request, response)) {
             return ControlFlow::Continue(());

@@ -5,7 +5,8 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::time::Duration;
 
-use shearwater::{Request, Response};
+use shearwater::Response;
+use shearwater::engine::Request;
 
 use crate::client::{ClientKey, address, ask_to_wait};
 use crate::clock::Clock;
@@ -86,7 +87,7 @@ impl RateLimit {
         if self.rate == present.rate { present.clone() } else { self }
     }
 
-    /// Runs as a [guard](shearwater::App::guard).
+    /// Runs as a [guard](shearwater::Middleware::head).
     pub fn check(&self, request: &Request<'_>, response: &mut Response<'_>) -> ControlFlow<()> {
         match self.meter.take(ClientKey::of(address(request, response))) {
             Ok(_) => ControlFlow::Continue(()),

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use shearwater::testing::Tested;
-use shearwater::{App, Request, Response};
+use shearwater::{App, Request, Response, get, guard};
 use shearwater_guards::limits::{FAILURES_MAX, VERIFY_WAIT_MAX, VERIFY_WAITING_MAX};
 use shearwater_guards::{BasicAuth, Clock, Users};
 
@@ -23,11 +23,12 @@ fn passwords_wait_for_a_bounded_time() {
     let mut apps: Vec<Tested> = (0..APPS)
         .map(|_| {
             let auth = BasicAuth::with_clock(users.clone(), "Staff", clock.clone());
-            let mut app = App::new();
-            app.guard(move |request, response| auth.check(request, response));
-            app.get("/", |_: &Request, response: &mut Response| {
-                response.text("page");
-            });
+            let app = App::new().with(guard(move |request, response| auth.check(request, response))).route(
+                "/",
+                get(|_: &Request, response: &mut Response| {
+                    response.text("page");
+                }),
+            );
             Tested::new(app).expect("valid routes")
         })
         .collect();

@@ -8,7 +8,7 @@ use std::time::Duration;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use shearwater::testing::{TestResponse, Tested};
-use shearwater::{App, Request, Response};
+use shearwater::{App, Request, Response, buffered, guard, post};
 use shearwater_guards::limits::{FAILURE_EVERY, FAILURES_MAX, VERIFIED_FOR};
 use shearwater_guards::{BasicAuth, Clock, Rate, RateLimit, Users};
 
@@ -19,15 +19,20 @@ fn users(password: &str) -> Users {
 
 /// An app that serves `users` a page, and their bodies.
 fn guarded(auth: BasicAuth) -> Tested {
-    let mut app = App::new();
-    app.guard(move |request, response| auth.check(request, response));
-    app.get("/", |_: &Request, response: &mut Response| {
-        response.text("page");
-    });
-    app.post("/", |request: &Request, response: &mut Response| {
-        response.body(request.body());
-    })
-    .buffer(100);
+    let app = App::new()
+        .with(guard(move |request, response| auth.check(request, response)))
+        .route(
+            "/",
+            shearwater::get(|_: &Request, response: &mut Response| {
+                response.text("page");
+            }),
+        )
+        .route(
+            "/",
+            post(buffered(100, |_: &Request, body: &[u8], response: &mut Response| {
+                response.body(body);
+            })),
+        );
     Tested::new(app).expect("valid routes")
 }
 
@@ -127,11 +132,12 @@ fn limits_requests() {
     let rate = Rate { requests: 10, per: Duration::from_secs(60), burst: 3 };
     let limit = RateLimit::with_clock(rate, clock.clone()).expect("a rate");
     let same = RateLimit::with_clock(rate, clock.clone()).expect("a rate").continuing(&limit);
-    let mut app = App::new();
-    app.guard(move |request, response| limit.check(request, response));
-    app.get("/", |_: &Request, response: &mut Response| {
-        response.text("page");
-    });
+    let app = App::new().with(guard(move |request, response| limit.check(request, response))).route(
+        "/",
+        shearwater::get(|_: &Request, response: &mut Response| {
+            response.text("page");
+        }),
+    );
     let mut tested = Tested::new(app).expect("valid routes");
     let mut statuses = || [0; 5].map(|_| tested.get("/").status);
     assert_eq!(statuses(), [200, 200, 200, 429, 429]);
@@ -140,8 +146,7 @@ fn limits_requests() {
     let limited = tested.get("/");
     assert_eq!(limited.field("Retry-After"), Some("6"));
 
-    let mut app = App::new();
-    app.guard(move |request, response| same.check(request, response));
+    let app = App::new().with(guard(move |request, response| same.check(request, response)));
     assert_eq!(Tested::new(app).expect("valid routes").get("/").status, 429, "the table is kept");
     for wrong in
         [Rate { requests: 0, ..rate }, Rate { burst: 0, ..rate }, Rate { per: Duration::ZERO, ..rate }]

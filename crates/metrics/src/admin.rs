@@ -13,8 +13,8 @@ use std::time::Duration;
 use shearwater::engine::KnownField;
 use shearwater::engine::visible::Json;
 use shearwater::{
-    App, Control, DriverChoice, Error, Limits, ListenAddress, Request, Response, Server, StartReport,
-    Timeouts, Verbosity,
+    App, Control, DriverChoice, Error, Head, Limits, ListenAddress, Middleware, Request, Response, Server,
+    StartReport, Status, Timeouts, Verbosity, get,
 };
 
 use crate::exposition::{TextFormat, write_text};
@@ -126,7 +126,7 @@ impl Admin {
             .take_over_listeners()
             .verbosity(Verbosity::Error)
             .secondary("admin");
-        let running = server.start_app(app(metrics, is_remote)).map_err(AdminError::Start)?;
+        let running = server.start(app(metrics, is_remote)).map_err(AdminError::Start)?;
         let (control, start_report) = (running.control(), running.start_report().clone());
         let (end, is_over) = sync_channel::<()>(0);
         let wait = move || {
@@ -186,50 +186,69 @@ fn record_seconds(metrics: &Metrics, is_over: &Receiver<()>) {
 }
 
 /// Returns the routes. A listener that other machines can't reach responds only to names of this machine.
-fn app(metrics: &Metrics, is_remote: bool) -> App {
-    let mut app = App::new();
-    app.before(move |request: &Request<'_>, response: &mut Response<'_>| {
-        response.field("Cache-Control", "no-store").field("X-Content-Type-Options", "nosniff");
-        response.field("Cross-Origin-Resource-Policy", "same-origin");
-        if is_remote || request.peer().is_none() || is_of_this_machine(request.head().host_bytes()) {
+fn app(metrics: &Metrics, is_remote: bool) -> App<Metrics> {
+    let metrics = metrics.clone();
+    App::with_state(move |_worker| metrics.clone())
+        .with(Policy { is_remote })
+        .route(
+            "/",
+            get(|_: &Request<Metrics>| {
+                (Head::new(Status::FOUND).field("Location", "/status"), "See /status\n")
+            }),
+        )
+        .route("/metrics", get(exposition))
+        .route("/health", get("ok\n"))
+        .route("/ready", get(readiness))
+        .route("/status.json", get(document))
+        .route("/status", get(page))
+}
+
+/// Rejects names of other machines, and adds fields to every response.
+struct Policy {
+    is_remote: bool,
+}
+
+impl Middleware<Metrics> for Policy {
+    fn head(&self, request: &Request<Metrics>, response: &mut Response) -> ControlFlow<()> {
+        if self.is_remote || request.peer().is_none() || is_of_this_machine(request.head().host_bytes()) {
             return ControlFlow::Continue(());
         }
         response.status(403).text("Forbidden: use an IP address or localhost as the host\n");
         ControlFlow::Break(())
+    }
+
+    fn response(&self, _: &Request<Metrics>, response: &mut Response) {
+        response.field("Cache-Control", "no-store").field("X-Content-Type-Options", "nosniff");
+        response.field("Cross-Origin-Resource-Policy", "same-origin");
+    }
+}
+
+fn exposition(request: &Request<Metrics>, response: &mut Response) {
+    let format = TextFormat::accepted(request.head().field(KnownField::Accept));
+    let mut text = String::new();
+    write_text(&request.state().snapshot(), format, &mut text);
+    response.field("Vary", "Accept").content_type(format.media_type()).body(text);
+}
+
+fn readiness(request: &Request<Metrics>) -> (Status, String) {
+    let readiness = request.state().readiness();
+    let is_ready = readiness == Readiness::Serving;
+    let status = if is_ready { Status::OK } else { Status::SERVICE_UNAVAILABLE };
+    (status, format!("{}\n", readiness.name()))
+}
+
+fn document(request: &Request<Metrics>, response: &mut Response) {
+    let status = request.state().status();
+    response.content_type("application/json").body_with(|body| {
+        // Plain data with text keys always has a form in JSON.
+        let text = serde_json::to_string(&status).unwrap_or_default();
+        // Writing to a list of bytes can't fail.
+        let _ = write!(body, "{}", Json(&text));
     });
-    app.get("/", |_: &Request<'_>, response: &mut Response<'_>| {
-        response.status(302).field("Location", "/status").text("See /status\n");
-    });
-    let of_text = metrics.clone();
-    app.get("/metrics", move |request: &Request<'_>, response: &mut Response<'_>| {
-        let format = TextFormat::accepted(request.head().field(KnownField::Accept));
-        let mut text = String::new();
-        write_text(&of_text.snapshot(), format, &mut text);
-        response.field("Vary", "Accept").content_type(format.media_type()).body(text);
-    });
-    app.get("/health", |_: &Request<'_>, response: &mut Response<'_>| {
-        response.text("ok\n");
-    });
-    let of_readiness = metrics.clone();
-    app.get("/ready", move |_: &Request<'_>, response: &mut Response<'_>| {
-        let readiness = of_readiness.readiness();
-        let status = if readiness == Readiness::Serving { 200 } else { 503 };
-        response.status(status).text(&format!("{}\n", readiness.name()));
-    });
-    let of_document = metrics.clone();
-    app.get("/status.json", move |_: &Request<'_>, response: &mut Response<'_>| {
-        let status = of_document.status();
-        response.content_type("application/json").body_with(|body| {
-            // Plain data with text keys always has a form in JSON.
-            let text = serde_json::to_string(&status).unwrap_or_default();
-            // Writing to a list of bytes can't fail.
-            let _ = write!(body, "{}", Json(&text));
-        });
-    });
-    app.get("/status", |_: &Request<'_>, response: &mut Response<'_>| {
-        response.field("Content-Security-Policy", STATUS_POLICY).html(STATUS_PAGE);
-    });
-    app
+}
+
+fn page(_: &Request<Metrics>, response: &mut Response) {
+    response.field("Content-Security-Policy", STATUS_POLICY).html(STATUS_PAGE);
 }
 
 /// Returns true for hosts that another site's name can't be: a page that rebinds its name to this machine has its own.

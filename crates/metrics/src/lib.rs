@@ -13,8 +13,8 @@
 //!
 //! let metrics = Metrics::new(env!("CARGO_PKG_VERSION"));
 //! let admin = Admin::start(AdminOptions::at(SocketAddr::from(([127, 0, 0, 1], 0))), &metrics)?;
-//! let server = metrics.observe(Server::new("127.0.0.1:0").workers(1));
-//! let running = server.start_app(App::new())?;
+//! let server = metrics.observe(Server::bind("127.0.0.1:0").workers(1));
+//! let running = server.start(App::new())?;
 //! metrics.serving(&running);
 //! # running.control().drain(1000);
 //! running.wait_for_control()?;

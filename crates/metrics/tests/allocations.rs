@@ -5,7 +5,7 @@ use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::time::{Duration, Instant};
 
-use shearwater::{App, DriverChoice, Error, Request, Response, Server, StartError, Verbosity};
+use shearwater::{App, DriverChoice, Error, Request, Response, Server, StartError, Verbosity, get};
 use shearwater_metrics::Metrics;
 use testkit::CountingAllocator;
 
@@ -38,12 +38,14 @@ fn ten_thousand_counted_requests_allocate_nothing() {
 fn calls(driver: DriverChoice) -> Option<u64> {
     let metrics = Metrics::new("0");
     let tag = metrics.site_tag("site");
-    let mut app = App::new();
-    app.get("/page", move |_: &Request, response: &mut Response| {
-        response.exchange_tag(tag).text("hello");
-    });
-    let server = metrics.observe(Server::new("127.0.0.1:0").workers(1).driver(driver));
-    let running = match server.verbosity(Verbosity::Off).start_app(app) {
+    let app = App::new().route(
+        "/page",
+        get(move |_: &Request, response: &mut Response| {
+            response.exchange_tag(tag).text("hello");
+        }),
+    );
+    let server = metrics.observe(Server::bind("127.0.0.1:0").workers(1).driver(driver));
+    let running = match server.verbosity(Verbosity::Off).start(app) {
         Ok(running) => running,
         Err(Error::Start(StartError::Driver { .. })) => return None,
         Err(error) => panic!("{error}"),

@@ -8,7 +8,10 @@ use std::sync::{Arc, OnceLock};
 
 use serde::Serialize;
 use shearwater::tasks::yield_now;
-use shearwater::{App, Call, Control, CoroutineCall, DriverChoice, Fast, Order, Request, Response, Server};
+use shearwater::{
+    App, Call, Control, DriverChoice, Line, Order, Reading, Request, Response, Server, buffered, get, later,
+    later_reading, line, post,
+};
 
 const TEXT: &str = "Hello, World!";
 /// Maximum length of a body in bytes.
@@ -37,70 +40,86 @@ fn main() -> Result<(), shearwater::Error> {
         Some(_) | None => Order::Fifo,
     };
     let control = Arc::new(OnceLock::new());
-    let server = Server::new(listen).workers(workers).driver(driver).order(order).handle_signals();
-    let running = server.start_app(app(Arc::clone(&control)))?;
+    let server = Server::bind(listen).workers(workers).driver(driver).order(order).handle_signals();
+    let running = server.start(app(Arc::clone(&control)))?;
     // Set here only.
     let _ = control.set(running.control());
     running.wait().map(drop)
 }
 
 fn app(control: Arc<OnceLock<Arc<Control>>>) -> App {
-    let mut app = App::new();
-    app.get("/plaintext", |_: &Request, response: &mut Response| {
-        response.text(TEXT);
-    });
-    app.fast("/fast-text", Fast::text(TEXT));
-    app.get("/json-text", |_: &Request, response: &mut Response| {
-        response.content_type("application/json").body_with(|out| {
-            // Can't fail: all keys are strings, and writing to a `Vec` always succeeds.
-            let _ = serde_json::to_writer(out, &Message { message: TEXT });
-        });
-    });
-    app.get("/counts", move |_: &Request, response: &mut Response| {
-        let totals = control.get().map(|control| control.totals()).unwrap_or_default();
-        response.text(&format!("kinds turns={} ready={}\n", totals.task_turns, totals.tasks_ready));
-    });
-    add_waiting(&mut app);
-    add_bodies(&mut app);
-    app
+    let app = App::new()
+        .route(
+            "/plaintext",
+            get(|_: &Request, response: &mut Response| {
+                response.text(TEXT);
+            }),
+        )
+        .route("/fast-text", get(TEXT))
+        .route(
+            "/json-text",
+            get(|_: &Request, response: &mut Response| {
+                response.content_type("application/json").body_with(|out| {
+                    // Can't fail: all keys are strings, and writing to a `Vec` always succeeds.
+                    let _ = serde_json::to_writer(out, &Message { message: TEXT });
+                });
+            }),
+        )
+        .route(
+            "/counts",
+            get(move |_: &Request, response: &mut Response| {
+                let totals = control.get().map(|control| control.totals()).unwrap_or_default();
+                response.text(&format!("kinds turns={} ready={}\n", totals.task_turns, totals.tasks_ready));
+            }),
+        );
+    add_bodies(add_waiting(app))
 }
 
 /// Deferred handlers, with and without yields.
-fn add_waiting(app: &mut App) {
-    app.get_async("/asynctext", async |call: &mut Call| {
-        call.response().text(TEXT);
-    });
-    app.get_async("/asyncturn", async |call: &mut Call| {
-        yield_now().await;
-        call.response().text(TEXT);
-    });
-    app.get_coroutine("/coroutine", |line: &mut CoroutineCall| {
-        line.response().text(TEXT);
-    });
-    app.get_coroutine("/corouturn", |line: &mut CoroutineCall| {
-        line.yield_now();
-        line.response().text(TEXT);
-    });
-    app.get_async("/manyturns", async |call: &mut Call| {
-        let mut held = [0_u8; HELD_BYTES];
-        for turn in 0..TURNS {
-            held.fill(turn);
-            yield_now().await;
-        }
-        let all_kept = held.iter().all(|byte| *byte == TURNS - 1);
-        call.response().text(if all_kept { TEXT } else { "lost" });
-    });
+fn add_waiting(app: App) -> App {
+    app.route("/asynctext", get(later(async |_: &mut Call| TEXT)))
+        .route(
+            "/asyncturn",
+            get(later(async |_: &mut Call| {
+                yield_now().await;
+                TEXT
+            })),
+        )
+        .route("/coroutine", get(line(|_: &mut Line| TEXT)))
+        .route(
+            "/corouturn",
+            get(line(|line: &mut Line| {
+                line.yield_now();
+                TEXT
+            })),
+        )
+        .route(
+            "/manyturns",
+            get(later(async |_: &mut Call| {
+                let mut held = [0_u8; HELD_BYTES];
+                for turn in 0..TURNS {
+                    held.fill(turn);
+                    yield_now().await;
+                }
+                let all_kept = held.iter().all(|byte| *byte == TURNS - 1);
+                if all_kept { TEXT } else { "lost" }
+            })),
+        )
 }
 
 /// Echoes, with a buffered and a streamed body.
-fn add_bodies(app: &mut App) {
-    app.post("/post-body", |request: &Request, response: &mut Response| {
-        response.content_type("text/plain; charset=utf-8").body(request.body());
-    })
-    .buffer(BODY_BYTES_MAX);
-    app.post_async("/take-body", async |call: &mut Call| {
-        let body = call.read_to_end(BODY_BYTES_MAX as usize).await.unwrap_or_else(|read| read);
-        call.response().content_type("text/plain; charset=utf-8").body(body);
-    })
-    .read();
+fn add_bodies(app: App) -> App {
+    app.route(
+        "/post-body",
+        post(buffered(BODY_BYTES_MAX, |_: &Request, body: &[u8], response: &mut Response| {
+            response.content_type("text/plain; charset=utf-8").body(body);
+        })),
+    )
+    .route(
+        "/take-body",
+        post(later_reading(async |call: &mut Call<(), Reading>| {
+            let body = call.read_to_end(BODY_BYTES_MAX as usize).await.unwrap_or_else(|read| read);
+            call.response().content_type("text/plain; charset=utf-8").body(body);
+        })),
+    )
 }

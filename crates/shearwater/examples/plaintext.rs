@@ -4,7 +4,7 @@
 //! Environment: `SHEARWATER_LISTEN` (127.0.0.1:8080), `SHEARWATER_WORKERS` (0: one per core), `SHEARWATER_DRIVER`
 //! (auto, epoll, uring, kqueue).
 
-use shearwater::{App, DriverChoice, Request, Response, Server};
+use shearwater::{App, DriverChoice, Request, Response, Server, get};
 
 /// Adds paths with the same text.
 const ITEMS: u32 = 64;
@@ -19,19 +19,20 @@ fn main() -> Result<(), shearwater::Error> {
         Some("kqueue") => DriverChoice::Kqueue,
         Some(_) | None => DriverChoice::Auto,
     };
-    Server::new(listen).workers(workers).driver(driver).run_app(app())
+    Server::bind(listen).workers(workers).driver(driver).run(app())
 }
 
 fn app() -> App {
-    let mut app = App::new();
-    app.get("/plaintext", greet);
+    let mut app = App::new().route("/plaintext", get(greet));
     for item in 0..ITEMS {
-        app.get(&format!("/item/{item:02}"), greet);
+        app = app.route(&format!("/item/{item:02}"), get(greet));
     }
-    app.get("/json", |_: &Request, response: &mut Response| {
-        response.content_type("application/json").body(br#"{"message":"Hello, World!"}"#);
-    });
-    app
+    app.route(
+        "/json",
+        get(|_: &Request, response: &mut Response| {
+            response.content_type("application/json").body(br#"{"message":"Hello, World!"}"#);
+        }),
+    )
 }
 
 fn greet(_: &Request, response: &mut Response) {

@@ -51,16 +51,13 @@ fn threads() -> usize {
     available_parallelism().map_or(1, usize::from)
 }
 
-/// Compresses the responses of handlers: a step for [`App::after`](crate::App::after).
+/// Compresses the responses of handlers: a step for [`after`](crate::after).
 ///
 /// ```
-/// use shearwater::{App, Request, Response, compress};
+/// use shearwater::{App, Request, after, compress, get};
 ///
-/// let mut app = App::new();
-/// app.scope("/api", |api| {
-///     api.after(compress).get("/list", |_: &Request, response: &mut Response| {
-///         response.text(&"one line of many\n".repeat(1000));
-///     });
+/// let app = App::new().scope("/api", |api| {
+///     api.with(after(compress)).route("/list", get(|_: &Request| "one line of many\n".repeat(1000)))
 /// });
 /// ```
 ///
@@ -76,7 +73,7 @@ fn threads() -> usize {
 /// Add it only to handlers whose responses don't have both a secret, such as a token against forged requests, and text that
 /// an attacker can choose, such as a search term: by TLS, the length of such a response shows whether the two are alike
 /// (BREACH, CVE-2013-3587).
-pub fn compress(request: &Request<'_>, response: &mut Response<'_>) {
+pub fn compress<S>(request: &crate::Request<'_, S>, response: &mut Response<'_>) {
     if response.status_code() == 304 {
         // Of content that may have been compressed.
         return vary(response);
@@ -297,7 +294,7 @@ mod tests {
 
     use super::{BODIES, COMPRESSED_BODIES_WAITING_MAX, COMPRESSED_BODY_WAIT, compress, threads};
     use crate::testing::Tested;
-    use crate::{App, Request, Response};
+    use crate::{App, Request, after, get};
 
     /// Blocks threads, and queues pieces of work, until the sender is dropped.
     fn occupy(pieces: usize) -> SyncSender<()> {
@@ -312,10 +309,8 @@ mod tests {
 
     #[test]
     fn a_body_that_would_wait_too_long_is_sent_as_it_is() {
-        let mut app = App::new();
-        app.after(compress).get("/", |_: &Request<'_>, response: &mut Response<'_>| {
-            response.text(&"text".repeat(1000));
-        });
+        let text = |_: &Request<'_>| "text".repeat(1000);
+        let app = App::new().with(after(compress)).route("/", get(text));
         let mut tested = Tested::new(app).expect("no mistakes");
         let request = "GET / HTTP/1.1\r\nHost: a\r\nAccept-Encoding: br\r\n\r\n";
         let mut client = tested.connect();

@@ -22,6 +22,7 @@ pub use shearwater_engine::io::signals::{
 pub use shearwater_engine::io::{AcceptError, FileIdentity, FileSlice, Item, Shared, SharedFile};
 pub use shearwater_engine::limits::EXCHANGE_TEXT_BYTES_MAX;
 pub use shearwater_engine::{
-    Around, BodyPolicy, ConnectionGuard, ConnectionId, Context, End, FieldLines, GuardsPassed, HeaderRules,
-    Host, HostedWorker, NextRun, On, Pieces, Prebuilt, Wanted, WorkerPosition, raise_descriptor_limit,
+    Around, BodyPolicy, Call, ConnectionGuard, ConnectionId, Context, End, FieldLines, GuardsPassed,
+    HeaderRules, Host, HostedWorker, NextRun, On, Pieces, Prebuilt, Request, Wanted, WorkerPosition,
+    raise_descriptor_limit,
 };

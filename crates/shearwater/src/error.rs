@@ -3,7 +3,7 @@
 use std::panic::Location;
 use std::{fmt, io};
 
-use shearwater_engine::{Failure, ReloadError, StartError};
+use shearwater_engine::{ReloadError, StartError, ThreadFailure};
 
 use crate::predecessor::TakeOverError;
 use crate::service_manager::InheritError;
@@ -39,7 +39,7 @@ pub enum Error {
     /// The service of a running server can't be replaced.
     Reload(ReloadError),
     /// A worker failed or is stuck in a handler.
-    Failed(Failure),
+    Failed(ThreadFailure),
     /// The process that had taken the place of this one has failed while this one was draining.
     SuccessorFailed {
         /// Number of the process.
@@ -107,8 +107,8 @@ impl From<ReloadError> for Error {
     }
 }
 
-impl From<Failure> for Error {
-    fn from(failure: Failure) -> Self {
+impl From<ThreadFailure> for Error {
+    fn from(failure: ThreadFailure) -> Self {
         Self::Failed(failure)
     }
 }

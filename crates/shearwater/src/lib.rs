@@ -1,30 +1,27 @@
-//! An HTTP server as a library: one closure, or an [`App`] of routes, with one worker per core.
+//! An HTTP server as a library: an [`App`] of routes, with one worker per core.
 //!
 //! ```no_run
-//! use shearwater::{App, Request, Response, Server};
+//! use shearwater::{App, Server, get};
 //!
 //! fn main() -> Result<(), shearwater::Error> {
-//!     let mut app = App::new();
-//!     app.get("/plaintext", |_: &Request, response: &mut Response| {
-//!         response.text("Hello, World!");
-//!     });
-//!     Server::new("127.0.0.1:8080").run_app(app)
+//!     Server::bind("127.0.0.1:8080").run(App::new().route("/plaintext", get("Hello, World!")))
 //! }
 //! ```
 //!
 //! A handler runs on its worker's thread, one request at a time, so it should compute and not block. Handlers that wait
-//! are [async](App::get_async) or [coroutines](App::get_coroutine); the worker serves other requests meanwhile. A
-//! handler that panics costs its own request (`500`, and the connection is closed) and nothing else.
+//! are async ([`later`]) or coroutines ([`line()`]); the worker serves other requests meanwhile. A handler that panics costs
+//! its own request (`500`, and the connection is closed) and nothing else.
 //!
 //! # Overview
 //!
 //! - [`Server`]: addresses, threads, [`Limits`], [`Timeouts`]; [`Running`] and [`Control`]: a running server, and how
 //!   to drain, stop or [reload](App::reload) it; [`Operator`]: reloads and upgrades with their results.
-//! - [`App`]: the routes of a program, with parameters, [fast routes](Fast), scopes, mounts, middleware and state. Each
-//!   [`Route`] says how it takes the request's body.
-//! - [`Request`] and [`Response`]: the arguments of a handler that responds immediately.
-//! - [`Call`] and [`CoroutineCall`]: the arguments of async handlers and coroutines, with streamed bodies in both
-//!   directions; [`Outcome`]: what these handlers return. [`offload`] runs blocking work.
+//! - [`App`]: the routes of a program, with parameters, scopes, mounts, [`Middleware`] and a state for each worker.
+//! - [`get`], [`post`], [`on`] …: a path's [`MethodTable`]. [`Handler`] lists what a handler may be: a constant ([`Fast`]), a function, an
+//!   async function, a coroutine.
+//! - [`Request`] and [`Response`]: the arguments of a handler that responds immediately. [`Call`] and [`Line`]: those of async
+//!   handlers and coroutines, with streamed bodies in both directions. [`offload()`] runs blocking work.
+//! - [`Reply`]: what a handler may return; [`Failure`]: what it returns instead.
 //! - [`Error`]: errors of starting and running, complete in one sentence; [`RouteErrors`]: all mistakes in routes.
 //! - [`testing`]: an app in memory, with a simulated clock.
 //! - [`Service`] and [`engine`]: the lower-level interface, without routes.
@@ -45,6 +42,7 @@
 
 mod address;
 mod app;
+mod call;
 #[cfg(feature = "compress")]
 mod compression;
 pub mod engine;
@@ -54,12 +52,15 @@ mod hand_over_error;
 mod handed_state;
 mod handlers;
 mod manager_reports;
+mod method_table;
 mod middleware;
 mod observe;
 mod operator;
 mod path;
 mod predecessor;
+mod reply;
 mod report;
+mod request;
 mod router;
 mod running;
 #[cfg(feature = "tls")]
@@ -71,7 +72,8 @@ mod signal_watch;
 mod successor;
 pub mod testing;
 
-pub use app::App;
+pub use app::{App, MakeService};
+pub use call::{Body, Call, Discarded, Reading, Sent};
 #[cfg(feature = "compress")]
 pub use compression::{
     COMPRESSED_BODIES_WAITING_MAX, COMPRESSED_BODY_BYTES_MAX, COMPRESSED_BODY_WAIT, COMPRESSED_STREAMS_MAX,
@@ -80,13 +82,22 @@ pub use compression::{
 pub use error::{Error, RouteError, RouteErrors, SourceLocation};
 pub use fast::{Cors, Fast};
 pub use hand_over_error::HandOverError;
+#[doc(hidden)]
+pub use handlers::kinds;
 pub use handlers::{
-    CoroutineCall, OFFLOAD_IDLE, OFFLOAD_THREADS_MAX, OFFLOAD_WAITING_MAX, Offloaded, Outcome, offload,
+    BodyHandler, Handler, Line, LineBody, OFFLOAD_IDLE, OFFLOAD_THREADS_MAX, OFFLOAD_WAITING_MAX, Offloaded,
+    Prepared, buffered, later, later_reading, line, line_reading, offload,
 };
+pub use method_table::{MethodTable, delete, get, on, patch, post, put};
+pub use middleware::{After, Guard, Middleware, ScopeCors, after, guard};
 pub use operator::{Changed, OperationResult, Operator};
 pub use predecessor::TakeOverError;
+#[cfg(feature = "json")]
+pub use reply::Json;
+pub use reply::{Failure, Head, Reply, Status};
 pub use report::{NOT_RELOADED, Verbosity};
-pub use router::{Route, RouteMethod, Routes, RoutesService};
+pub use request::Request;
+pub use router::{RouteMethod, Routes, RoutesService};
 pub use running::Running;
 pub use server::Server;
 pub use service_manager::InheritError;
@@ -97,10 +108,10 @@ pub use successor::Successor;
 
 #[doc(inline)]
 pub use shearwater_engine::{
-    AcceptMode, AddressChange, AddressesChanging, Call, ClientHeader, Control, DriverChoice, ExchangeEnd,
-    Failure, FinishedExchange, Gone, HandedOver, Http2Options, LimitWarning, Limits, ListenAddress,
-    ListeningSocket, Message, MessageLevel, Notice, Reload, ReloadError, Reloading, Request, Response,
-    Service, StartError, StartReport, Summary, TcpOptions, Timeouts, TlsSession, Totals, TrustedProxies,
+    AcceptMode, AddressChange, AddressesChanging, ClientHeader, Control, DriverChoice, ExchangeEnd,
+    FinishedExchange, Gone, HandedOver, Http2Options, LimitWarning, Limits, ListenAddress, ListeningSocket,
+    Message, MessageLevel, Notice, Reload, ReloadError, Reloading, Response, Service, StartError,
+    StartReport, Summary, TcpOptions, ThreadFailure, Timeouts, TlsSession, Totals, TrustedProxies,
     TrustedProxyError, http1::Method,
 };
 

@@ -1,247 +1,288 @@
-//! Guards, and steps that run before and after handlers, each for all paths under a prefix.
+//! Middleware, for all paths under a prefix.
 
-use std::cmp::Reverse;
+use std::fmt;
 use std::ops::ControlFlow;
 
-use shearwater_engine::{FieldLines, GuardsPassed, Request, Response};
+use shearwater_engine::{FieldLines, GuardsPassed, Response};
 
-use crate::app::App;
-use crate::fast::Cors;
+use crate::fast::{ByOrigin, Cors};
 use crate::path::{Parents, covers, normal, normalized};
+use crate::request::Request;
 
-/// Steps of an app.
-impl App {
-    /// Adds a step that decides whether a request is served, as soon as its head is complete: before its body is received,
-    /// before `100 Continue`, and before all `before` steps.
+/// Steps around every kind of handler, mounted services and unmatched requests (`404`, `405`), for [`App::with`].
+///
+/// They don't run for requests that the server itself rejects (malformed, too large, too slow), and
+/// [`response`](Self::response) doesn't run when a handler panics. [`guard`] and [`after`] make middleware of one closure.
+///
+/// ```
+/// use std::ops::ControlFlow;
+/// use shearwater::{App, Middleware, Request, Response, get};
+///
+/// struct Key(&'static str);
+///
+/// impl<S> Middleware<S> for Key {
+///     fn head(&self, request: &Request<S>, response: &mut Response) -> ControlFlow<()> {
+///         if request.header("X-Key") == Some(self.0) {
+///             return ControlFlow::Continue(());
+///         }
+///         response.status(401).text("A key is needed.\n");
+///         ControlFlow::Break(())
+///     }
+///
+///     fn response(&self, _: &Request<S>, response: &mut Response) {
+///         response.field("Cache-Control", "no-store");
+///     }
+/// }
+///
+/// let app = App::new().scope("/admin", |admin| admin.with(Key("secret")).route("/", get("Welcome.\n")));
+/// ```
+///
+/// [`App::with`]: crate::App::with
+pub trait Middleware<S = ()>: Send + Sync + 'static {
+    /// Decides whether a request is served, as soon as its head is complete: before its body is received and before
+    /// `100 Continue`.
     ///
-    /// `ControlFlow::Break(())` ends the request with the response as the guard has set it; `after` steps still run. If its
-    /// body hasn't arrived as a whole, the connection is closed after the response. A guard that has to wait
-    /// [defers](Response::defer) the response and breaks: [`Call::pass`](crate::Call::pass) then lets the request pass, and any other end
-    /// responds. Changes of the response by a guard that lets the request pass have no effect.
+    /// `ControlFlow::Break(())` ends the request with the response as it is set; [`response`](Self::response) still runs. If
+    /// its body hasn't arrived as a whole, the connection is closed after the response. Middleware that has to wait
+    /// [defers](Response::defer) the response and breaks: [`engine::Call::pass`](crate::engine::Call::pass) then lets the
+    /// request pass, and any other end responds. Changes of the response of a request that passes have no effect.
     ///
-    /// Guards of outer scopes run first, those of one scope in the order in which they were added, and those of a mounted
-    /// service last. They run for unmatched requests too.
-    ///
-    /// ```
-    /// use std::ops::ControlFlow;
-    /// use shearwater::{App, Request, Response};
-    ///
-    /// let mut app = App::new();
-    /// app.scope("/admin", |admin| {
-    ///     admin.guard(|request: &Request, response: &mut Response| {
-    ///         match response.client(request).is_some_and(|client| client.ip().is_loopback()) {
-    ///             true => ControlFlow::Continue(()),
-    ///             false => {
-    ///                 response.status(403).text("Only for this machine.\n");
-    ///                 ControlFlow::Break(())
-    ///             }
-    ///         }
-    ///     });
-    /// });
-    /// ```
-    pub fn guard(
-        &mut self,
-        guard: impl Fn(&Request<'_>, &mut Response<'_>) -> ControlFlow<()> + Send + Sync + 'static,
-    ) -> &mut Self {
-        self.definitions.parts.middleware.push_guard(self.prefix.clone(), Box::new(guard));
-        self
+    /// Outer scopes run first, within one scope in the order of addition; middleware of mounted services runs last.
+    fn head(&self, request: &Request<'_, S>, response: &mut Response<'_>) -> ControlFlow<()> {
+        let _ = (request, response);
+        ControlFlow::Continue(())
     }
 
-    /// Lets pages of other origins use the routes of this scope (CORS). `methods` are those that pages may use, separated by
-    /// commas, such as `"GET, POST"`.
+    /// Changes the response of any handler, in the opposite order of [`head`](Self::head).
     ///
-    /// A guard responds to preflights (`OPTIONS` with `Access-Control-Request-Method`), which have no credentials: add it
-    /// before guards that need some. A step adds the headers of all other responses.
+    /// For a deferred response (of an async handler, a coroutine or a service) it runs once that is complete. Of a response
+    /// that is streamed it may change the head: replacing the body makes it a `500`. A handler that has failed reaches it as
+    /// a `500`.
+    fn response(&self, request: &Request<'_, S>, response: &mut Response<'_>) {
+        let _ = (request, response);
+    }
+
+    /// Returns false if [`head`](Self::head) lets every request pass: it isn't called then.
+    fn has_head(&self) -> bool {
+        true
+    }
+}
+
+/// Creates middleware that decides whether a request is served: see [`Middleware::head`].
+pub fn guard<S, F>(guard: F) -> Guard<F>
+where
+    F: Fn(&Request<'_, S>, &mut Response<'_>) -> ControlFlow<()> + Send + Sync + 'static,
+{
+    Guard(guard)
+}
+
+/// Creates middleware that changes responses: see [`Middleware::response`].
+pub fn after<S, F>(step: F) -> After<F>
+where
+    F: Fn(&Request<'_, S>, &mut Response<'_>) + Send + Sync + 'static,
+{
+    After(step)
+}
+
+/// Middleware of one closure: see [`guard`].
+pub struct Guard<F>(F);
+
+/// Middleware of one closure: see [`after`].
+pub struct After<F>(F);
+
+impl<F> fmt::Debug for Guard<F> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Guard").finish_non_exhaustive()
+    }
+}
+
+impl<F> fmt::Debug for After<F> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("After").finish_non_exhaustive()
+    }
+}
+
+impl<S, F> Middleware<S> for Guard<F>
+where
+    F: Fn(&Request<'_, S>, &mut Response<'_>) -> ControlFlow<()> + Send + Sync + 'static,
+{
+    fn head(&self, request: &Request<'_, S>, response: &mut Response<'_>) -> ControlFlow<()> {
+        (self.0)(request, response)
+    }
+}
+
+impl<S, F> Middleware<S> for After<F>
+where
+    F: Fn(&Request<'_, S>, &mut Response<'_>) + Send + Sync + 'static,
+{
+    fn response(&self, request: &Request<'_, S>, response: &mut Response<'_>) {
+        (self.0)(request, response);
+    }
+
+    fn has_head(&self) -> bool {
+        false
+    }
+}
+
+/// A CORS policy for all paths of a scope: see [`Cors::for_methods`].
+#[derive(Debug)]
+pub struct ScopeCors {
+    preflight: ByOrigin<FieldLines>,
+    lines: ByOrigin<FieldLines>,
+}
+
+impl Cors {
+    /// Creates middleware that lets pages of other origins use all paths of a scope. `methods` are those that pages may use,
+    /// separated by commas, such as `"GET, POST"`.
+    ///
+    /// It responds to preflights (`OPTIONS` with `Access-Control-Request-Method`), which have no credentials: add it before
+    /// middleware that needs some. It adds the headers to all other responses.
     ///
     /// # Errors
     /// An invalid policy, or other methods than tokens separated by commas.
-    pub fn cors(&mut self, cors: &Cors, methods: &str) -> Result<&mut Self, String> {
-        let preflight = cors.preflight_lines(methods, methods)?;
-        let lines = cors.response_lines(&FieldLines::new())?;
-        self.guard(move |request, response| match Cors::is_preflight(request) {
-            true => {
-                response.status(204).lines(preflight.get(&request.head()));
-                ControlFlow::Break(())
-            }
-            false => ControlFlow::Continue(()),
-        });
-        Ok(self.after(move |request, response| {
-            if !Cors::is_preflight(request) {
-                response.lines(lines.get(&request.head()));
-            }
-        }))
-    }
-
-    /// Adds a step that runs before handlers. `ControlFlow::Break(())` ends the request with the response as it is:
-    /// later steps and the handler don't run.
-    ///
-    /// Steps of outer scopes run first, those of one scope in the order in which they were added; they run for
-    /// unmatched requests (`404`, `405`) too. For a route that streams its body, they run once the body has been
-    /// received.
-    pub fn before(
-        &mut self,
-        step: impl Fn(&Request<'_>, &mut Response<'_>) -> ControlFlow<()> + Send + Sync + 'static,
-    ) -> &mut Self {
-        self.definitions.parts.middleware.push_before(self.prefix.clone(), Box::new(step));
-        self
-    }
-
-    /// Adds a step that runs after handlers, in the opposite order of [`before`](Self::before).
-    ///
-    /// The step sees the status and may change the response of any handler, including one made by a `before` step. For a
-    /// deferred response (of an async handler, a coroutine or a service) it runs once that is complete. Of a response that
-    /// is streamed it may change the head: replacing the body makes it a `500`. A handler that has failed reaches it as a
-    /// `500`. It doesn't run if the handler panics, nor for requests that the server rejects itself.
-    pub fn after(
-        &mut self,
-        step: impl Fn(&Request<'_>, &mut Response<'_>) + Send + Sync + 'static,
-    ) -> &mut Self {
-        self.definitions.parts.middleware.push_after(self.prefix.clone(), Box::new(step));
-        self
+    pub fn for_methods(&self, methods: &str) -> Result<ScopeCors, String> {
+        let preflight = self.preflight_lines(methods, methods)?;
+        Ok(ScopeCors { preflight, lines: self.response_lines(&FieldLines::new())? })
     }
 }
 
-pub(crate) type Before = Box<dyn Fn(&Request<'_>, &mut Response<'_>) -> ControlFlow<()> + Send + Sync>;
-pub(crate) type After = Box<dyn Fn(&Request<'_>, &mut Response<'_>) + Send + Sync>;
-
-/// All steps of an app.
-#[derive(Default)]
-pub(crate) struct Middleware {
-    guards: Vec<Scoped<Before>>,
-    before: Vec<Scoped<Before>>,
-    after: Vec<Scoped<After>>,
-}
-
-struct Scoped<T> {
-    prefix: String,
-    step: T,
-}
-
-/// Indices of the steps that run for an exact path.
-#[derive(Debug, Default)]
-pub(crate) struct Steps {
-    guards: Vec<usize>,
-    before: Vec<usize>,
-    after: Vec<usize>,
-}
-
-impl Steps {
-    pub(crate) fn is_empty(&self) -> bool {
-        self.guards.is_empty() && self.before.is_empty() && self.after.is_empty()
-    }
-
-    pub(crate) fn has_guards(&self) -> bool {
-        !self.guards.is_empty()
-    }
-}
-
-impl Middleware {
-    pub(crate) fn push_guard(&mut self, prefix: String, guard: Before) {
-        self.guards.push(Scoped { prefix, step: guard });
-    }
-
-    pub(crate) fn push_before(&mut self, prefix: String, step: Before) {
-        self.before.push(Scoped { prefix, step });
-    }
-
-    pub(crate) fn push_after(&mut self, prefix: String, step: After) {
-        self.after.push(Scoped { prefix, step });
-    }
-
-    /// Sorts the steps into execution order: guards and `before` from outer to inner scopes in the order of their addition,
-    /// `after` in reverse.
-    pub(crate) fn sort(&mut self) {
-        self.guards.sort_by_key(|guard| guard.prefix.len());
-        self.before.sort_by_key(|step| step.prefix.len());
-        self.after.reverse();
-        self.after.sort_by_key(|step| Reverse(step.prefix.len()));
-    }
-
-    pub(crate) fn is_empty(&self) -> bool {
-        self.guards.is_empty() && self.before.is_empty() && self.after.is_empty()
-    }
-
-    pub(crate) fn has_guards(&self) -> bool {
-        !self.guards.is_empty()
-    }
-
-    /// Returns the steps of a path, which is known at startup.
-    pub(crate) fn steps(&self, path: &[u8]) -> Steps {
-        let is_covered = prefix_matcher(path, path);
-        Steps {
-            guards: indices(&self.guards, &is_covered),
-            before: indices(&self.before, &is_covered),
-            after: indices(&self.after, &is_covered),
+impl<S> Middleware<S> for ScopeCors {
+    fn head(&self, request: &Request<'_, S>, response: &mut Response<'_>) -> ControlFlow<()> {
+        if !Cors::is_preflight(request) {
+            return ControlFlow::Continue(());
         }
+        response.status(204).lines(self.preflight.get(&request.head()));
+        ControlFlow::Break(())
+    }
+
+    fn response(&self, request: &Request<'_, S>, response: &mut Response<'_>) {
+        if !Cors::is_preflight(request) {
+            response.lines(self.lines.get(&request.head()));
+        }
+    }
+}
+
+/// All middleware of an app.
+pub(crate) struct Steps<S>(Vec<Scoped<S>>);
+
+struct Scoped<S> {
+    prefix: String,
+    middleware: Box<dyn Middleware<S>>,
+}
+
+impl<S> Default for Steps<S> {
+    fn default() -> Self {
+        Self(Vec::new())
+    }
+}
+
+/// Indices of the middleware of an exact path.
+#[derive(Debug, Default)]
+pub(crate) struct PathSteps {
+    /// In the order of [`Middleware::head`].
+    all: Vec<usize>,
+    has_guards: bool,
+}
+
+impl PathSteps {
+    pub(crate) fn is_empty(&self) -> bool {
+        self.all.is_empty()
+    }
+
+    pub(crate) fn has_guards(&self) -> bool {
+        self.has_guards
+    }
+}
+
+impl<S: 'static> Steps<S> {
+    pub(crate) fn push(&mut self, prefix: String, middleware: Box<dyn Middleware<S>>) {
+        self.0.push(Scoped { prefix, middleware });
+    }
+
+    /// Sorts the middleware from outer to inner scopes, in each in the order of addition.
+    pub(crate) fn sort(&mut self) {
+        self.0.sort_by_key(|step| step.prefix.len());
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    pub(crate) fn has_guards(&self) -> bool {
+        self.0.iter().any(|step| step.middleware.has_head())
+    }
+
+    /// Returns the middleware of a path, which is known at startup.
+    pub(crate) fn of_path(&self, path: &[u8]) -> PathSteps {
+        let is_covered = prefix_matcher(path, path);
+        let covered = self.0.iter().enumerate().filter(|(_, step)| is_covered(&step.prefix));
+        let all: Vec<usize> = covered.map(|(index, _)| index).collect();
+        let has_guards = all.iter().any(|&index| self.0[index].middleware.has_head());
+        PathSteps { all, has_guards }
     }
 
     /// Runs the given guards. Returns the number passed if all let the request pass.
     pub(crate) fn run_guards(
         &self,
-        steps: &Steps,
-        request: &Request<'_>,
+        steps: &PathSteps,
+        request: &Request<'_, S>,
         response: &mut Response<'_>,
     ) -> Option<GuardsPassed> {
-        response.guards(request, steps.guards.iter().map(|&index| &self.guards[index].step))
+        run_guards(steps.all.iter().map(|&index| &*self.0[index].middleware), request, response)
     }
 
     /// Runs the guards that match the request's path. Returns the number passed if all let it pass.
     pub(crate) fn run_matching_guards(
         &self,
-        request: &Request<'_>,
+        request: &Request<'_, S>,
         response: &mut Response<'_>,
     ) -> Option<GuardsPassed> {
         let is_covered = request_matcher(request);
-        let matching = self.guards.iter().filter(|guard| is_covered(&guard.prefix));
-        response.guards(request, matching.map(|guard| &guard.step))
+        let matching = self.0.iter().filter(|step| is_covered(&step.prefix));
+        run_guards(matching.map(|step| &*step.middleware), request, response)
     }
 
-    /// Runs the given steps before a handler. Returns false if one of them has ended the request.
-    pub(crate) fn run_before(
+    /// Returns the given middleware in the order behind a handler.
+    pub(crate) fn after<'a>(&'a self, steps: &'a PathSteps) -> impl Iterator<Item = &'a dyn Middleware<S>> {
+        steps.all.iter().rev().map(|&index| &*self.0[index].middleware)
+    }
+
+    /// Returns the middleware that matches the request's path, in the order behind a handler.
+    pub(crate) fn matching_after(
         &self,
-        steps: &Steps,
-        request: &Request<'_>,
-        response: &mut Response<'_>,
-    ) -> bool {
-        steps.before.iter().all(|&index| (self.before[index].step)(request, response).is_continue())
-    }
-
-    /// Returns the given steps that run after a handler.
-    pub(crate) fn after<'a>(&'a self, steps: &'a Steps) -> impl Iterator<Item = &'a After> {
-        steps.after.iter().map(|&index| &self.after[index].step)
-    }
-
-    /// Runs the steps that match the request's path before a handler. Returns false if one of them has ended the request.
-    pub(crate) fn run_matching_before(&self, request: &Request<'_>, response: &mut Response<'_>) -> bool {
+        request: &Request<'_, S>,
+    ) -> impl Iterator<Item = &dyn Middleware<S>> {
         let is_covered = request_matcher(request);
-        let mut matching = self.before.iter().filter(|step| is_covered(&step.prefix));
-        matching.all(|before| (before.step)(request, response).is_continue())
-    }
-
-    /// Returns the steps that match the request's path and run after a handler.
-    pub(crate) fn matching_after(&self, request: &Request<'_>) -> impl Iterator<Item = &After> {
-        let is_covered = request_matcher(request);
-        self.after.iter().filter(move |step| is_covered(&step.prefix)).map(|step| &step.step)
+        self.0.iter().rev().filter(move |step| is_covered(&step.prefix)).map(|step| &*step.middleware)
     }
 }
 
-fn request_matcher<'a>(request: &Request<'a>) -> impl Fn(&str) -> bool {
+fn run_guards<'a, S: 'static>(
+    steps: impl Iterator<Item = &'a dyn Middleware<S>>,
+    request: &Request<'_, S>,
+    response: &mut Response<'_>,
+) -> Option<GuardsPassed> {
+    let state = request.state();
+    let guards = steps.filter(|step| step.has_head()).map(|step| {
+        move |request: &shearwater_engine::Request<'_>, response: &mut Response<'_>| {
+            step.head(&Request::new(request, state), response)
+        }
+    });
+    response.guards(request, guards)
+}
+
+fn request_matcher<'a, S>(request: &Request<'a, S>) -> impl Fn(&str) -> bool + use<'a, S> {
     let head = request.head();
     prefix_matcher(head.path_bytes(), head.sent_path_bytes())
 }
 
 /// Returns a test for prefixes of a path. Tests it both as it is and decoded, so that encoding doesn't evade a guard; and
 /// with the dot segments that were sent, because a mounted service of another framework gets them.
-fn prefix_matcher(path: &[u8], sent: &[u8]) -> impl Fn(&str) -> bool {
+fn prefix_matcher<'a>(path: &'a [u8], sent: &'a [u8]) -> impl Fn(&str) -> bool + use<'a> {
     let normal = normal(path);
     let with_dots = (sent != path).then(|| normalized(sent, Parents::Keep));
     move |prefix| {
         let is_in = |path: &Option<Vec<u8>>| matches!(path, Some(path) if covers(prefix, path));
         covers(prefix, path) || is_in(&normal) || is_in(&with_dots) || covers(prefix, sent)
     }
-}
-
-fn indices<T>(all: &[Scoped<T>], is_covered: impl Fn(&str) -> bool) -> Vec<usize> {
-    let covered = all.iter().enumerate().filter(|(_, step)| is_covered(&step.prefix));
-    covered.map(|(index, _)| index).collect()
 }

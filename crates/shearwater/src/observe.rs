@@ -37,7 +37,7 @@ impl Server {
     /// ```
     /// use shearwater::{FinishedExchange, Server};
     ///
-    /// let server = Server::new("127.0.0.1:0").on_exchange(&["user-agent"], |_worker| {
+    /// let server = Server::bind("127.0.0.1:0").on_exchange(&["user-agent"], |_worker| {
     ///     let mut bytes = 0;
     ///     move |exchange: &FinishedExchange<'_>| bytes += exchange.bytes_sent()
     /// });

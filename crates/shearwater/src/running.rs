@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use shearwater_engine::{Control, Failure, Notice, StartReport, Summary};
+use shearwater_engine::{Control, Notice, StartReport, Summary, ThreadFailure};
 
 use crate::error::Error;
 use crate::hand_over_error::HandOverError;
@@ -194,7 +194,7 @@ impl Running {
     /// Returns the error for a worker that is still inside a handler, which can't be ended from outside.
     fn stuck(&self) -> Error {
         let worker = Some(self.running.unended().unwrap_or(0));
-        Error::Failed(Failure {
+        Error::Failed(ThreadFailure {
             worker,
             why: "it is still inside a handler at the end of the drain".to_owned(),
         })

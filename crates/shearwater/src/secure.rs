@@ -9,17 +9,19 @@ use crate::server::Server;
 
 impl Server {
     /// Creates a server for one TCP address with TLS and these [certificates](Self::tls). The address has the format
-    /// of [`new`](Self::new).
+    /// of [`bind`](Self::bind).
     ///
     /// ```no_run
     /// use shearwater::tls::{Configuration, Options, Pair};
-    /// use shearwater::{Request, Response, Server};
+    /// use shearwater::{App, Request, Server, get};
+    ///
+    /// fn version(request: &Request) -> &'static str {
+    ///     request.tls().map_or("no TLS", |session| session.version().as_str())
+    /// }
     ///
     /// let pair = Pair::read("cert.pem".as_ref(), "key.pem".as_ref())?;
-    /// Server::with_tls("[::]:8443", Configuration::new(Options::of_pair(pair)?)?).run(|request: &Request, response: &mut Response| {
-    ///     let version = request.tls().map_or("no TLS", |session| session.version().as_str());
-    ///     response.text(version);
-    /// })?;
+    /// let certificates = Configuration::new(Options::of_pair(pair)?)?;
+    /// Server::with_tls("[::]:8443", certificates).run(App::new().route("/", get(version)))?;
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     ///
@@ -30,7 +32,7 @@ impl Server {
         Self::without_addresses().listen_tls(address).tls(certificates)
     }
 
-    /// Adds a TCP address whose connections begin with TLS, in the format of [`new`](Self::new). It needs
+    /// Adds a TCP address whose connections begin with TLS, in the format of [`bind`](Self::bind). It needs
     /// [`tls`](Self::tls).
     ///
     /// # Panics
@@ -50,13 +52,11 @@ impl Server {
     ///
     /// ```no_run
     /// use shearwater::tls::{Configuration, Options, Pair};
-    /// use shearwater::{Request, Response, Server};
+    /// use shearwater::{App, Request, Server, get};
     ///
     /// let pair = Pair::read("cert.pem".as_ref(), "key.pem".as_ref())?;
-    /// let server = Server::new("[::]:8080").listen_tls("[::]:8443").tls(Configuration::new(Options::of_pair(pair)?)?);
-    /// server.run(|request: &Request, response: &mut Response| {
-    ///     response.text(request.scheme());
-    /// })?;
+    /// let server = Server::bind("[::]:8080").listen_tls("[::]:8443").tls(Configuration::new(Options::of_pair(pair)?)?);
+    /// server.run(App::new().route("/", get(|request: &Request| request.scheme())))?;
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     #[must_use]

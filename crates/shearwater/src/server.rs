@@ -5,8 +5,7 @@ use std::sync::Arc;
 use shearwater_engine::tasks::Order;
 use shearwater_engine::{
     AcceptMode, AddressChange, ClientHeader, Control, DriverChoice, Host, Http2Options, Limits,
-    ListenAddress, ListeningSocket, Options, Request, Response, Service, StartError, TcpOptions, Timeouts,
-    TrustedProxies,
+    ListenAddress, ListeningSocket, Options, Service, StartError, TcpOptions, Timeouts, TrustedProxies,
 };
 
 use crate::address::resolve;
@@ -26,18 +25,15 @@ const DRAIN_MS: u64 = 30_000;
 
 /// A server's configuration: addresses, threads, limits.
 ///
-/// Run it with a closure ([`run`](Server::run)), with routes ([`run_app`](Server::run_app)), or
-/// [`start`](Server::start) it with any [`Service`].
+/// [`run`](Server::run) or [`start`](Server::start) it with an [`App`], or with any [`Service`]
+/// ([`start_service`](Server::start_service)).
 ///
 /// ```
-/// use shearwater::{App, Limits, Request, Response, Server};
+/// use shearwater::{App, Limits, Server, get};
 ///
-/// let mut app = App::new();
-/// app.get("/", |_: &Request, response: &mut Response| {
-///     response.text("Hello");
-/// });
+/// let app = App::new().route("/", get("Hello"));
 /// let limits = Limits { body_bytes_max: 64 * 1024, ..Limits::default() };
-/// let running = Server::new("127.0.0.1:0").workers(1).limits(limits).start_app(app)?;
+/// let running = Server::bind("127.0.0.1:0").workers(1).limits(limits).start(app)?;
 /// assert_ne!(running.address().port(), 0);
 /// running.control().drain(1000);
 /// running.wait_for_control()?;
@@ -67,7 +63,7 @@ impl Server {
     /// Accepts `127.0.0.1:8080`, `[::]:80` (IPv4 too), `localhost:0` (port 0 takes a free one) and
     /// `unix:/run/site.sock` (see [`ListenAddress`]).
     #[must_use]
-    pub fn new(address: impl Into<String>) -> Self {
+    pub fn bind(address: impl Into<String>) -> Self {
         Self::with_addresses(vec![address.into()], Vec::new())
     }
 
@@ -100,7 +96,7 @@ impl Server {
         }
     }
 
-    /// Adds an address to listen on, in the format of [`new`](Self::new).
+    /// Adds an address to listen on, in the format of [`bind`](Self::bind).
     #[must_use]
     pub fn listen(mut self, address: impl Into<String>) -> Self {
         self.addresses.push(address.into());
@@ -201,7 +197,7 @@ impl Server {
     /// use shearwater::{ClientHeader, Server, TrustedProxies};
     ///
     /// let proxies = TrustedProxies::new(["10.0.0.0/8", "::1", "unix"])?;
-    /// let server = Server::new("127.0.0.1:8080").trusted_proxies(proxies).client_header(ClientHeader::XForwardedFor);
+    /// let server = Server::bind("127.0.0.1:8080").trusted_proxies(proxies).client_header(ClientHeader::XForwardedFor);
     /// # Ok::<(), shearwater::TrustedProxyError>(())
     /// ```
     #[must_use]
@@ -213,7 +209,7 @@ impl Server {
     /// Requires each connection to begin with a PROXY header, version 1 or 2, and to come from a
     /// [trusted proxy](Self::trusted_proxies). Others are reset. Default: off.
     ///
-    /// [`Request::client`] is the address in the header then, and connections count for it towards
+    /// [`Request::client`](crate::engine::Request::client) is the address in the header then, and connections count for it towards
     /// [`Limits::connections_per_address_max`]. There is no way to accept connections with and without the header: a client
     /// could write one itself, so the specification forbids to guess.
     #[must_use]
@@ -224,7 +220,7 @@ impl Server {
 
     /// Sets the request header in which [trusted proxies](Self::trusted_proxies) pass on the client's address. Default: none.
     ///
-    /// [`Request::client`] is the last address in it that isn't a trusted proxy's. Set it only if each of them writes this
+    /// [`Request::client`](crate::engine::Request::client) is the last address in it that isn't a trusted proxy's. Set it only if each of them writes this
     /// header: one that forwards what it has received lets its clients choose their address.
     #[must_use]
     pub fn client_header(mut self, header: ClientHeader) -> Self {
@@ -317,7 +313,7 @@ impl Server {
     /// The first `SIGTERM`, `SIGINT` or `SIGQUIT` drains, the second stops; `SIGUSR1` prints the totals so far to standard
     /// error; `SIGHUP` reloads, with [`on_reload`](Self::on_reload), and `SIGUSR2` upgrades, with
     /// [`on_upgrade`](Self::on_upgrade).
-    /// [`run`](Self::run) and [`run_app`](Self::run_app) always do this; a server that is [started](Self::start) does
+    /// [`run`](Self::run) always does this; a server that is [started](Self::start) does
     /// so from [`Running::wait`] on, unless this is set.
     ///
     /// Signal handlers that the program installed before are called too. When the last server of the process that
@@ -341,23 +337,19 @@ impl Server {
     /// and drains, unless it was started by `nohup`.
     ///
     /// ```no_run
-    /// use shearwater::{App, Request, Response, Server};
+    /// use shearwater::{App, Server, get};
     ///
     /// fn app() -> Result<App, std::io::Error> {
     ///     let text = std::fs::read_to_string("greeting.txt")?;
-    ///     let mut app = App::new();
-    ///     app.get("/", move |_: &Request, response: &mut Response| {
-    ///         response.text(&text);
-    ///     });
-    ///     Ok(app)
+    ///     Ok(App::new().route("/", get(text)))
     /// }
     ///
-    /// let server = Server::new("127.0.0.1:8080").on_reload(|control| {
+    /// let server = Server::bind("127.0.0.1:8080").on_reload(|control| {
     ///     let app = app().map_err(|error| format!("error: greeting.txt: {error}\n"))?;
     ///     app.reload(control).map_err(|error| format!("error: {error}\n"))?;
     ///     Ok("greeting.txt".to_owned())
     /// });
-    /// server.run_app(app()?)?;
+    /// server.run(app()?)?;
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     #[must_use]
@@ -369,27 +361,14 @@ impl Server {
         self
     }
 
-    /// Serves all requests with one closure, until a signal ends it: the first drains, the second stops.
+    /// Serves an app, until a signal ends it: the first drains, the second stops.
     ///
     /// Prints its totals to standard error at the end, and at `SIGUSR1` those so far.
     ///
     /// # Errors
     /// See [`Error`].
-    #[track_caller]
-    pub fn run(
-        self,
-        handler: impl Fn(&Request<'_>, &mut Response<'_>) + Send + Sync + 'static,
-    ) -> Result<(), Error> {
-        self.run_app(App::of(handler))
-    }
-
-    /// Serves an app, until a signal ends it: the first drains, the second stops. Prints totals as
-    /// [`run`](Self::run) does.
-    ///
-    /// # Errors
-    /// See [`Error`].
-    pub fn run_app(self, app: App) -> Result<(), Error> {
-        self.handle_signals().start_app(app)?.wait().map(drop)
+    pub fn run<S: 'static>(self, app: App<S>) -> Result<(), Error> {
+        self.handle_signals().start(app)?.wait().map(drop)
     }
 
     /// Binds, starts serving an app, and returns immediately.
@@ -398,9 +377,9 @@ impl Server {
     ///
     /// # Errors
     /// See [`Error`].
-    pub fn start_app(self, app: App) -> Result<Running, Error> {
+    pub fn start<S: 'static>(self, app: App<S>) -> Result<Running, Error> {
         let routes = app.build()?;
-        self.start(move |worker| routes.service(worker))
+        self.start_service(move |worker| routes.service(worker))
     }
 
     /// Binds, starts the workers, and returns when their services are made. Each calls `make` on its own thread, with its
@@ -408,7 +387,7 @@ impl Server {
     ///
     /// # Errors
     /// See [`Error`].
-    pub fn start<S: Service>(
+    pub fn start_service<S: Service>(
         mut self,
         make: impl Fn(usize) -> S + Send + Sync + 'static,
     ) -> Result<Running, Error> {
@@ -471,9 +450,9 @@ impl Server {
     ///
     /// use shearwater::{App, Server};
     ///
-    /// let running = Server::new("127.0.0.1:0").workers(1).start_app(App::new())?;
+    /// let running = Server::bind("127.0.0.1:0").workers(1).start(App::new())?;
     /// let control = running.control();
-    /// let change = Server::new("127.0.0.1:0").listen("[::1]:0").prepare_addresses(&control)?;
+    /// let change = Server::bind("127.0.0.1:0").listen("[::1]:0").prepare_addresses(&control)?;
     /// assert_eq!((change.added().len(), change.removed().len()), (1, 0));
     /// assert!(change.apply().wait(Duration::from_secs(10)));
     /// assert_eq!(control.addresses().len(), 2);

@@ -41,7 +41,7 @@ impl Server {
     #[must_use]
     pub fn inherited_or(address: impl Into<String>) -> Self {
         claim_inherited_sockets();
-        let mut server = Self::new(address);
+        let mut server = Self::bind(address);
         server.inherit = Inherit::All;
         server
     }

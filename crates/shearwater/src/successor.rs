@@ -61,12 +61,12 @@ const OF_ONE_PROCESS: [&str; 4] = ["LISTEN_PID", "LISTEN_FDS", "LISTEN_FDNAMES",
 /// ```no_run
 /// use shearwater::{App, Server, Successor};
 ///
-/// let server = Server::new("127.0.0.1:8080").take_over().on_upgrade(|control| {
+/// let server = Server::bind("127.0.0.1:8080").take_over().on_upgrade(|control| {
 ///     let successor = Successor::of_this_program().map_err(|error| format!("error: {error}\n"))?;
 ///     let process = successor.start(control).map_err(|error| format!("error: {error}\n"))?;
 ///     Ok(format!("process {process} serves now"))
 /// });
-/// server.run_app(App::new())?;
+/// server.run(App::new())?;
 /// # Ok::<(), shearwater::Error>(())
 /// ```
 #[derive(Debug)]

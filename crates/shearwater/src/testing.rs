@@ -3,14 +3,15 @@
 //!
 //! ```
 //! use shearwater::testing::Tested;
-//! use shearwater::{App, Call};
+//! use shearwater::{App, Call, get, later};
 //! use std::time::Duration;
 //!
-//! let mut app = App::new();
-//! app.get_async("/slow", async |call: &mut Call| {
+//! async fn slow(call: &mut Call) -> &'static str {
 //!     call.sleep(Duration::from_secs(3600)).await;
-//!     call.response().text("an hour later");
-//! });
+//!     "an hour later"
+//! }
+//!
+//! let app = App::new().route("/slow", get(later(slow)));
 //! let mut tested = Tested::new(app)?;
 //! let mut client = tested.connect();
 //! client.send("GET /slow HTTP/1.1\r\nHost: test\r\n\r\n");
@@ -51,25 +52,37 @@ const STEP: Duration = Duration::from_millis(10);
 pub const OFFLOADED_WAIT_MAX: Duration = Duration::from_secs(60);
 
 /// An app under test, on its own worker.
-pub struct Tested {
-    worker: Worker<Sim, RoutesService>,
+pub struct Tested<S: 'static = ()> {
+    worker: Worker<Sim, RoutesService<S>>,
     net: SimNet,
     control: Arc<Control>,
     outstanding: Arc<Outstanding>,
 }
 
-impl fmt::Debug for Tested {
+impl<S> fmt::Debug for Tested<S> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Tested").field("now_ms", &self.now_ms()).finish_non_exhaustive()
     }
 }
 
-impl Tested {
+impl<S: 'static> App<S> {
+    /// Creates a test of the app: see [`Tested`].
+    ///
+    /// # Panics
+    /// If there are mistakes in its routes.
+    #[must_use]
+    #[track_caller]
+    pub fn test(self) -> Tested<S> {
+        Tested::new(self).unwrap_or_else(|error| panic!("{error}"))
+    }
+}
+
+impl<S> Tested<S> {
     /// Creates a test of an app, with default limits and timeouts.
     ///
     /// # Errors
     /// [`Error::Routes`] with the mistakes in its routes.
-    pub fn new(app: App) -> Result<Self, Error> {
+    pub fn new(app: App<S>) -> Result<Self, Error> {
         Self::with(app, Limits::default(), Timeouts::default(), Order::Fifo)
     }
 
@@ -77,7 +90,7 @@ impl Tested {
     ///
     /// # Errors
     /// [`Error::Routes`] with the mistakes in its routes.
-    pub fn with(app: App, limits: Limits, timeouts: Timeouts, order: Order) -> Result<Self, Error> {
+    pub fn with(app: App<S>, limits: Limits, timeouts: Timeouts, order: Order) -> Result<Self, Error> {
         let routes = app.build()?;
         let sim = Sim::new(SimOptions::default());
         let net = sim.net();
@@ -289,19 +302,18 @@ mod tests {
     use std::time::Duration;
 
     use super::{OFFLOADED_WAIT_MAX, Tested};
-    use crate::{App, Call, Offloaded, offload};
+    use crate::{App, Call, Offloaded, get, later, offload};
 
     #[test]
     fn bounds_the_wait_for_offloaded_work() {
         let gate = Arc::new(Barrier::new(2));
         let there = Arc::clone(&gate);
-        let mut app = App::new();
-        app.get_async("/", async move |call: &mut Call| -> Result<(), Offloaded> {
+        let wait = async move |_: &mut Call| -> Result<&'static str, Offloaded> {
             let there = Arc::clone(&there);
             offload(move || there.wait().is_leader()).await?;
-            call.response().text("done");
-            Ok(())
-        });
+            Ok("done")
+        };
+        let app = App::new().route("/", get(later(wait)));
         let mut tested = Tested::new(app).expect("one route");
         let mut client = tested.connect();
         client.send("GET / HTTP/1.1\r\nHost: test\r\n\r\n");

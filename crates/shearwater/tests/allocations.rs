@@ -7,8 +7,8 @@ use std::net::TcpStream;
 use std::ops::ControlFlow;
 
 use shearwater::{
-    App, Cors, DriverChoice, Error, Fast, FinishedExchange, Method, Request, Response, Server, StartError,
-    Verbosity,
+    App, Cors, DriverChoice, Error, Fast, FinishedExchange, Request, Response, Server, StartError, Verbosity,
+    after, get, guard,
 };
 use testkit::CountingAllocator;
 
@@ -36,42 +36,47 @@ const KINDS: &[(&str, &str)] = &[
     ("DELETE /handler", "405"),
 ];
 
-fn app() -> App {
-    let mut app = App::new();
-    app.get("/handler", |_: &Request, response: &mut Response| {
-        response.field("X-A", "b").text("handler");
-    });
-    app.fast("/fast", Fast::text("fast").cache_control("no-store"));
+fn app() -> App<State> {
     let origins = ["https://a.example", "https://b.example"];
-    app.fast("/shared", Fast::json("[]").cors(Cors::origins(origins).max_age_s(60)));
-    let write = |response: &mut Response<'_>| {
-        response.body_with(|out| write!(out, "{}", 7 * 6).expect("writing to a vector can't fail"));
-    };
-    app.fast("/written", Fast::with(write).methods(&[Method::Get, Method::Post]));
-    for path in ["/user/{id}", "/user/{id}/of/{other}/and/{third}"] {
-        app.get(path, |request: &Request, response: &mut Response| {
-            response.text(request.param("id").unwrap_or("none"));
-        });
-    }
-    app.scope("/api", |api| {
-        api.before(|_: &Request, response: &mut Response| {
-            response.field("X-Before", "1");
-            ControlFlow::Continue(())
-        });
-        api.after(|_: &Request, response: &mut Response| {
-            response.field("X-After", "1");
-        });
-        api.get("/local", |request: &Request, response: &mut Response| {
-            let count: &Cell<u64> = request.local();
-            count.set(count.get() + request.state::<u64>());
-            response.text("local");
-        });
-        api.fallback(|_: &Request, response: &mut Response| {
-            response.text("fallback");
-        });
-    });
-    app.state(1u64).local(|_| Cell::new(0u64));
-    app
+    let cors = Cors::origins(origins).max_age_s(60);
+    App::with_state(|_| State { step: 1, count: Cell::new(0) })
+        .route("/handler", get(handler))
+        .route("/fast", get(Fast::text("fast").cache_control("no-store")))
+        .route("/shared", get(Fast::json("[]")).cors(cors))
+        .route("/written", get(write).post(write))
+        .route("/user/{id}", get(user))
+        .route("/user/{id}/of/{other}/and/{third}", get(user))
+        .scope("/api", |api| {
+            api.with(guard(|_: &Request<State>, _: &mut Response| ControlFlow::Continue(())))
+                .with(after(|_: &Request<State>, response: &mut Response| {
+                    response.field("X-After", "1");
+                }))
+                .route("/local", get(count))
+                .fallback(|_: &Request<State>| "fallback")
+        })
+}
+
+struct State {
+    step: u64,
+    count: Cell<u64>,
+}
+
+fn handler(_: &Request<State>, response: &mut Response) {
+    response.field("X-A", "b").text("handler");
+}
+
+fn write(_: &Request<State>, response: &mut Response) {
+    response.body_with(|out| write!(out, "{}", 7 * 6).expect("writing to a vector can't fail"));
+}
+
+fn user(request: &Request<State>, response: &mut Response) {
+    response.text(request.param_raw("id").unwrap_or("none"));
+}
+
+fn count(request: &Request<State>) -> &'static str {
+    let State { step, count } = request.state();
+    count.set(count.get() + step);
+    "local"
 }
 
 /// Sends `count` requests round-robin over the connections. Doesn't allocate.
@@ -114,13 +119,13 @@ fn is_whole(response: &[u8]) -> bool {
 
 /// Returns the number of allocator calls in a steady round; `None` if the driver isn't available.
 fn calls(driver: DriverChoice, listens: bool) -> Option<u64> {
-    let mut server = Server::new("127.0.0.1:0").workers(WORKERS).driver(driver).verbosity(Verbosity::Off);
+    let mut server = Server::bind("127.0.0.1:0").workers(WORKERS).driver(driver).verbosity(Verbosity::Off);
     if listens {
         server = server.on_exchange(&["user-agent", "origin"], |_| {
             |exchange: &FinishedExchange<'_>| assert!(exchange.field("origin").is_some())
         });
     }
-    let running = match server.start_app(app()) {
+    let running = match server.start(app()) {
         Ok(running) => running,
         Err(Error::Start(StartError::Driver { .. })) => return None,
         Err(error) => panic!("{error}"),

@@ -8,7 +8,7 @@ use std::process::{Command, Output};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
-use shearwater::{App, Request, Response, Server};
+use shearwater::{App, Request, Response, Server, get};
 
 /// Selects the role of the process.
 const ROLE: &str = "SHEARWATER_PANIC_HOOK_ROLE";
@@ -65,10 +65,10 @@ fn serve(role: &str) {
             CALLS.fetch_add(1, Ordering::Relaxed);
         }));
     }
-    let mut app = App::new();
-    app.get("/panic", |_: &Request, _: &mut Response| panic!("asked to"));
-    app.get("/elsewhere", |_: &Request, _: &mut Response| panic!("asked to elsewhere"));
-    let running = Server::new("127.0.0.1:0").workers(1).start_app(app).expect("starts");
+    let app = App::new()
+        .route("/panic", get(|_: &Request, _: &mut Response| panic!("asked to")))
+        .route("/elsewhere", get(|_: &Request, _: &mut Response| panic!("asked to elsewhere")));
+    let running = Server::bind("127.0.0.1:0").workers(1).start(app).expect("starts");
     for _ in 0..PANICS {
         assert_500(running.address(), "/panic");
     }

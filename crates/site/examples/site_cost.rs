@@ -6,14 +6,14 @@
 use std::path::Path;
 use std::process::ExitCode;
 
-use shearwater::{Request, Response, Running, Server, Service};
+use shearwater::{Response, Running, Server, Service};
 use shearwater_files::{CacheLimits, Files, Folder};
 use shearwater_site::{Content, ErrorPage, Headers, Options, REDIRECT_STATUS, Redirect, Route, Site, Sites};
 
 struct Bare(Files);
 
 impl Service for Bare {
-    fn respond(&self, request: &Request<'_>, response: &mut Response<'_>) {
+    fn respond(&self, request: &shearwater::engine::Request<'_>, response: &mut Response<'_>) {
         self.0.respond(request, response);
     }
 }
@@ -40,18 +40,18 @@ type StartResult = Result<Running, Box<dyn std::error::Error>>;
 
 fn server() -> Server {
     let listen = std::env::var("SHEARWATER_LISTEN").unwrap_or_else(|_| "127.0.0.1:8080".to_owned());
-    Server::new(listen).workers(1)
+    Server::bind(listen).workers(1)
 }
 
 fn bare(folder: &str) -> StartResult {
     let folder = Folder::open(Path::new(folder))?;
-    Ok(server().start(move |_| Bare(folder.files()))?)
+    Ok(server().start_service(move |_| Bare(folder.files()))?)
 }
 
 fn serve(folder: &str, sites: Vec<Site>) -> StartResult {
     let folders = vec![Folder::open(Path::new(folder))?];
     let sites = Sites::new(Options { folders, cache: CacheLimits::default(), sites })?;
-    let running = server().start(move |_| sites.service())?;
+    let running = server().start_service(move |_| sites.service())?;
     println!("serving");
     Ok(running)
 }

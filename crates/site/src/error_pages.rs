@@ -3,8 +3,8 @@
 use std::rc::Rc;
 use std::sync::Arc;
 
-use shearwater::engine::Around;
-use shearwater::{Request, Response};
+use shearwater::Response;
+use shearwater::engine::{Around, Request};
 use shearwater_files::Files;
 use shearwater_files::resolve::path::resolve_setting;
 

@@ -2,8 +2,8 @@
 
 use std::ops::ControlFlow;
 
-use shearwater::engine::{FieldLines, GuardsPassed, KnownField};
-use shearwater::{Cors, Request, Response};
+use shearwater::engine::{FieldLines, GuardsPassed, KnownField, Request};
+use shearwater::{Cors, Response};
 use shearwater_guards::{BasicAuth, Networks, RateLimit};
 
 use crate::headers::{self, Changes, sets};

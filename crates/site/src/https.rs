@@ -6,7 +6,8 @@ use std::fmt::{self, Write as _};
 use std::sync::Arc;
 use std::time::Duration;
 
-use shearwater::{Method, Request, Response};
+use shearwater::engine::Request;
+use shearwater::{Method, Response};
 use shearwater_files::reply::errors::push_encoded;
 
 use crate::headers::Changes;

@@ -2,8 +2,8 @@
 
 use std::sync::OnceLock;
 
-use shearwater::Request;
 use shearwater::engine::HeaderRules;
+use shearwater::engine::Request;
 use shearwater_files::resolve::path::resolve;
 use shearwater_files::{CacheLimits, CacheStatistics, Folder};
 

@@ -1,6 +1,7 @@
 //! Redirects (RFC 9110 section 15.4).
 
-use shearwater::{Request, Response};
+use shearwater::Response;
+use shearwater::engine::Request;
 use shearwater_files::reply::errors::{is_no_uri, push_encoded};
 
 use crate::options::{InvalidValue, invalid};

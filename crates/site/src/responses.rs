@@ -4,10 +4,10 @@
 
 use std::rc::Rc;
 
-use shearwater::engine::{FieldLines, Item, KnownField, Prebuilt, Shared};
+use shearwater::engine::{FieldLines, Item, KnownField, Prebuilt, Request, Shared};
 
 use shearwater::engine::media_type::is_media_type;
-use shearwater::{Method, Request, Response};
+use shearwater::{Method, Response};
 use shearwater_files::negotiation::names_media_type;
 
 use crate::headers::{self, Changes};

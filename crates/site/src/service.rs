@@ -1,6 +1,5 @@
 //! Checked sites, and one worker's service: finds the site and route of a request, and responds.
 
-use std::any::{Any, TypeId};
 use std::cell::RefCell;
 use std::collections::HashMap;
 use std::fmt;
@@ -8,8 +7,8 @@ use std::path::Path;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use shearwater::engine::{Context, GuardsPassed, HeaderRules};
-use shearwater::{Request, Response, Service};
+use shearwater::engine::{Context, GuardsPassed, HeaderRules, Request};
+use shearwater::{Response, Service};
 use shearwater_files::resolve::path::{BadPath, resolve};
 use shearwater_files::{CacheStatistics, FileCache, Files, Folder};
 
@@ -347,14 +346,6 @@ impl Context for StrippedPrefix {
 
     fn mount_len(&self) -> usize {
         self.mount_len
-    }
-
-    fn state(&self, _: TypeId) -> Option<&dyn Any> {
-        None
-    }
-
-    fn local(&self, _: TypeId) -> Option<&dyn Any> {
-        None
     }
 
     fn knows_method(&self, _: &str) -> bool {

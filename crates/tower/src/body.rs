@@ -6,7 +6,7 @@ use std::task::{Context, Poll};
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue};
 use http_body::{Frame, SizeHint};
-use shearwater::Call;
+use shearwater::engine::Call;
 use shearwater::engine::{Expectation, Framing, Head, Version};
 
 use crate::body_channel::{BodyError, BodyLength, BodyReceiver, BodySender, Demand, channel};

@@ -10,8 +10,8 @@ use std::task::{Context, Poll, Waker, ready};
 use http::StatusCode;
 use http::uri::Scheme;
 use http_body::Body as HttpBody;
-use shearwater::engine::{BodyPolicy, Head, Version};
-use shearwater::{Call, Request, Response, Service};
+use shearwater::engine::{BodyPolicy, Call, Head, Request, Version};
+use shearwater::{Response, Service};
 use tokio::runtime::Handle;
 use tower_service::Service as _;
 

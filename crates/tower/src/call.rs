@@ -8,7 +8,8 @@ use std::task::{Context, Poll, ready};
 use bytes::Buf;
 use http::{Request, StatusCode};
 use http_body::Body as HttpBody;
-use shearwater::{Call, Gone};
+use shearwater::Gone;
+use shearwater::engine::Call;
 use tokio::task::coop::poll_proceed;
 
 use crate::body::{Body, ExpectedBody, RequestBody};

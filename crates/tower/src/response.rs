@@ -7,8 +7,8 @@ use bytes::Buf;
 use http::response::Parts;
 use http::{HeaderMap, HeaderValue, StatusCode, header};
 use http_body::{Body as HttpBody, Frame};
-use shearwater::engine::{ResponseContent, Version, may_be_trailer};
-use shearwater::{Call, Method, Response};
+use shearwater::engine::{Call, ResponseContent, Version, may_be_trailer};
+use shearwater::{Method, Response};
 
 use crate::limits::WHOLE_BODY_BYTES_MAX;
 use crate::service::HttpService;

@@ -60,7 +60,7 @@ pub fn bind<T: MakeHttpService<Kind>, Kind>(
     service: T,
 ) -> Serve<T::Service, T::Maker> {
     let source = Source::Shared(service.into_maker());
-    Serve::of(Ok(Server::new(address)), Err(io::Error::other(UNBOUND)), source)
+    Serve::of(Ok(Server::bind(address)), Err(io::Error::other(UNBOUND)), source)
 }
 
 /// Serves an address with a service for each worker, made within the worker's own tokio runtime.
@@ -85,7 +85,7 @@ pub fn bind_each<T: MakeHttpService<Kind>, Kind>(
     make: impl AsyncFn(usize) -> T + Send + Sync + 'static,
 ) -> Serve<T::Service, T::Maker> {
     let make = move |runtime: &LocalRuntime, worker| runtime.block_on(make(worker)).into_maker();
-    Serve::of(Ok(Server::new(address)), Err(io::Error::other(UNBOUND)), Source::Each(Box::new(make)))
+    Serve::of(Ok(Server::bind(address)), Err(io::Error::other(UNBOUND)), Source::Each(Box::new(make)))
 }
 
 /// Serves a service by HTTPS on a TCP address, as [`bind`] does in clear.
@@ -384,11 +384,8 @@ fn start<T: Service>(
     make: impl Fn(usize) -> T + Send + Sync + 'static,
 ) -> Result<shearwater::Running, Error> {
     match fast {
-        None => server.start(make),
-        Some(mut app) => {
-            app.mount("/", make);
-            server.start_app(app)
-        }
+        None => server.start_service(make),
+        Some(app) => server.start(app.mount("/", make)),
     }
 }
 

@@ -375,7 +375,7 @@ mod tests {
         let encrypted: Vec<_> = encrypted.iter().map(|port| ListenAddress::Tls(address(port))).collect();
         let plain = plain.iter().map(|port| address(port).to_string());
         let addresses = plain.chain(encrypted.iter().map(ToString::to_string)).collect();
-        Listening { server: Server::new(""), addresses, encrypted }
+        Listening { server: Server::bind(""), addresses, encrypted }
     }
 
     #[test]

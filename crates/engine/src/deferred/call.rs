@@ -1,7 +1,5 @@
 //! The handler's side of a deferred request.
 
-use std::any::TypeId;
-use std::borrow::Cow;
 use std::fmt;
 use std::net::SocketAddr;
 use std::rc::Rc;
@@ -13,10 +11,9 @@ use shearwater_tasks::{Sleep, Timers};
 
 use crate::deferred::shared::Shared;
 use crate::request::tls_session::TlsSession;
-use crate::request::{ConnectionId, KEEP_IT, Request, THROWN_AWAY};
+use crate::request::{ConnectionId, Request};
 use crate::response::Response;
 use crate::response::draft::{Body, ResponseDraft};
-use crate::service::{decoded, state_of};
 
 /// A request and its response for an async handler or a coroutine.
 ///
@@ -78,50 +75,10 @@ impl Call {
         self.shared.context()?.param(name)
     }
 
-    /// Returns a route parameter decoded once: see [`Request::param_decoded`](crate::Request::param_decoded).
-    #[must_use]
-    pub fn param_decoded(&self, name: &str) -> Option<Cow<'_, str>> {
-        decoded(self.param(name)?)
-    }
-
-    /// Returns the program's state of this type that all workers share.
-    ///
-    /// # Panics
-    /// If there is none: the client gets a `500`.
-    #[must_use]
-    #[track_caller]
-    pub fn state<T: 'static>(&self) -> &T {
-        state_of(self.shared.context().and_then(|context| context.state(TypeId::of::<T>())), "state")
-    }
-
-    /// Returns this worker's own state of this type, created on its thread.
-    ///
-    /// # Panics
-    /// If there is none: the client gets a `500`.
-    #[must_use]
-    #[track_caller]
-    pub fn local<T: 'static>(&self) -> &T {
-        state_of(self.shared.context().and_then(|context| context.local(TypeId::of::<T>())), "local state")
-    }
-
     /// Returns the target's query, without the question mark.
     #[must_use]
     pub fn query(&self) -> Option<&str> {
         self.head().query()
-    }
-
-    /// Returns the body, as buffered under [`BodyPolicy::Buffer`](crate::BodyPolicy::Buffer).
-    ///
-    /// # Panics
-    /// If the body was discarded or [is received while the handler runs](Self::read): the client gets a
-    /// `500`.
-    #[must_use]
-    #[track_caller]
-    pub fn body(&self) -> &[u8] {
-        match self.kept_body() {
-            Some(body) => body,
-            None => panic!("{THROWN_AWAY}; help: {KEEP_IT}, or read it by `read` as it arrives"),
-        }
     }
 
     /// Returns the body; `None` if it was discarded or is received while the handler runs.
@@ -351,6 +308,11 @@ impl Call {
     ///
     /// `why` is reported to the operator and not sent to the client.
     pub fn cut(self, why: impl Into<String>) {
+        self.cut_at_end(why);
+    }
+
+    /// As [`cut`](Self::cut), when it is dropped.
+    pub fn cut_at_end(&self, why: impl Into<String>) {
         self.shared.cut(why.into());
     }
 }

@@ -175,8 +175,8 @@ impl Shared {
     pub(crate) fn why_unread(&self) -> Option<&'static str> {
         match self.input.borrow().comes {
             true => None,
-            false if self.is_unkept => Some("put `.read()` on its route (in a service: `BodyPolicy::Call`)"),
-            false if !self.body.is_empty() => Some("`body()` has all of it"),
+            false if self.is_unkept => Some("its service chooses `BodyPolicy::Call`"),
+            false if !self.body.is_empty() => Some("`kept_body()` has all of it"),
             false => None,
         }
     }

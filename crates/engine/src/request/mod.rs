@@ -4,8 +4,6 @@ pub(crate) mod guards;
 pub(crate) mod refusal;
 pub(crate) mod tls_session;
 
-use std::any::TypeId;
-use std::borrow::Cow;
 use std::fmt;
 use std::net::SocketAddr;
 
@@ -15,12 +13,7 @@ use shearwater_io::{Driver, Token};
 use crate::proxies::Proxies;
 use crate::request::guards::GuardPosition;
 use crate::request::tls_session::TlsSession;
-use crate::service::{Context, decoded, state_of};
-
-/// Panic message for a handler that uses a body that was discarded.
-pub(crate) const THROWN_AWAY: &str = "the body of this request was discarded";
-/// Help for that message.
-pub(crate) const KEEP_IT: &str = "put `.buffer(bytes_max)` on its route (in a service: `BodyPolicy::Buffer`)";
+use crate::service::Context;
 
 /// A complete request, borrowed from the worker during the call.
 pub struct Request<'a> {
@@ -80,19 +73,6 @@ impl<'a> Request<'a> {
         self.head
     }
 
-    /// Returns the body, as buffered under [`BodyPolicy::Buffer`](crate::BodyPolicy::Buffer).
-    ///
-    /// # Panics
-    /// If the body was discarded or is received while the handler runs: the client gets a `500`.
-    #[must_use]
-    #[track_caller]
-    pub fn body(&self) -> &'a [u8] {
-        match self.body {
-            Some(body) => body,
-            None => panic!("{THROWN_AWAY}; help: {KEEP_IT}"),
-        }
-    }
-
     /// Returns the body; `None` if it was discarded or is received while the handler runs.
     #[must_use]
     pub fn kept_body(&self) -> Option<&'a [u8]> {
@@ -133,34 +113,6 @@ impl<'a> Request<'a> {
     #[must_use]
     pub fn param(&self, name: &str) -> Option<&'a str> {
         self.context?.param(name)
-    }
-
-    /// Returns a route parameter with its percent-encoding decoded once (RFC 3986 section 2.1): `%2F` becomes
-    /// a slash. Allocates if anything is encoded. `None` if the route has no parameter of this name, or if
-    /// the value isn't percent-encoded UTF-8.
-    #[must_use]
-    pub fn param_decoded(&self, name: &str) -> Option<Cow<'a, str>> {
-        decoded(self.param(name)?)
-    }
-
-    /// Returns the program's state of this type that all workers share.
-    ///
-    /// # Panics
-    /// If there is none: the client gets a `500`.
-    #[must_use]
-    #[track_caller]
-    pub fn state<T: 'static>(&self) -> &'a T {
-        state_of(self.context.and_then(|context| context.state(TypeId::of::<T>())), "state")
-    }
-
-    /// Returns this worker's own state of this type, created on its thread.
-    ///
-    /// # Panics
-    /// If there is none: the client gets a `500`.
-    #[must_use]
-    #[track_caller]
-    pub fn local<T: 'static>(&self) -> &'a T {
-        state_of(self.context.and_then(|context| context.local(TypeId::of::<T>())), "local state")
     }
 
     /// Returns the target's query, without the question mark.

@@ -94,8 +94,7 @@ impl<'a> Response<'a> {
             false => append_field(&mut self.draft.fields, name, value.as_ref()),
         };
         if let Err(why) = appended {
-            let built = Some(Box::new(Fault::Built(why)));
-            self.draft.fault = Fault::graver(self.draft.fault.take(), built);
+            self.fail(why);
         }
         self
     }
@@ -106,6 +105,13 @@ impl<'a> Response<'a> {
         let status = self.draft.status;
         let file = Fault::File { path: path.into(), error: error.to_string(), status };
         self.draft.fault = Fault::graver(self.draft.fault.take(), Some(Box::new(file)));
+        self
+    }
+
+    /// Makes the response a `500`. `why` is reported to the operator and not sent to the client.
+    pub fn fail(&mut self, why: impl Into<String>) -> &mut Self {
+        let built = Some(Box::new(Fault::Built(why.into())));
+        self.draft.fault = Fault::graver(self.draft.fault.take(), built);
         self
     }
 

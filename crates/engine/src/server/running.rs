@@ -71,7 +71,7 @@ impl Running {
     ///
     /// # Errors
     /// The first of them that failed.
-    pub fn wait(mut self) -> Result<Summary, Failure> {
+    pub fn wait(mut self) -> Result<Summary, ThreadFailure> {
         let mut failure = None;
         let acceptor = self.acceptor.take().into_iter().map(|thread| (None, thread));
         let workers = std::mem::take(&mut self.threads)
@@ -84,7 +84,7 @@ impl Running {
                 Ok(Err(error)) => error.to_string(),
                 Err(payload) => panics::message(payload.as_ref()),
             };
-            failure.get_or_insert(Failure { worker, why });
+            failure.get_or_insert(ThreadFailure { worker, why });
         }
         self.watchdog = None;
         match failure {
@@ -102,16 +102,16 @@ pub struct Summary {
     pub totals: Totals,
 }
 
-/// Failure of a worker or the acceptor: a fault of this program or of the system.
+/// ThreadFailure of a worker or the acceptor: a fault of this program or of the system.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Failure {
+pub struct ThreadFailure {
     /// Number of the worker; `None` for the acceptor.
     pub worker: Option<usize>,
     /// The reason.
     pub why: String,
 }
 
-impl fmt::Display for Failure {
+impl fmt::Display for ThreadFailure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.worker {
             Some(worker) => write!(f, "worker {worker} has failed: {}", self.why),
@@ -120,4 +120,4 @@ impl fmt::Display for Failure {
     }
 }
 
-impl std::error::Error for Failure {}
+impl std::error::Error for ThreadFailure {}

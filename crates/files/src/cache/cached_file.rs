@@ -5,9 +5,9 @@ use std::io;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use shearwater::engine::{Item, Prebuilt, Shared};
+use shearwater::engine::{Item, Prebuilt, Request, Shared};
 
-use shearwater::{Request, Response};
+use shearwater::Response;
 use shearwater_io::fs::{Meta, Opened};
 
 use crate::cache::directories::NamesVersion;

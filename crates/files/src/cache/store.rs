@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use shearwater::engine::KnownField;
 
-use shearwater::Request;
+use shearwater::engine::Request;
 use shearwater_compress::negotiation::choose_coding;
 use shearwater_io::fs::{Kind, OpenError, Opened};
 

@@ -8,9 +8,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll, Wake, Waker};
 
-use shearwater::engine::KnownField;
+use shearwater::Offloaded;
+use shearwater::engine::{KnownField, Request};
 use shearwater::tasks::Sleep;
-use shearwater::{Offloaded, Request};
 use shearwater_compress::negotiation::choose_coding;
 use shearwater_io::fs::{Kind, OpenError, Opened, Root};
 

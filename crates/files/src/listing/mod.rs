@@ -11,9 +11,9 @@ mod text;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use shearwater::engine::{FieldLines, KnownField, Shared};
+use shearwater::engine::{FieldLines, KnownField, Request, Shared};
 
-use shearwater::{Request, Response};
+use shearwater::Response;
 use shearwater_io::fs::OpenError;
 
 use crate::cache::folder_cache::{Evictable, FolderCache, Uses};

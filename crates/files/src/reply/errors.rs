@@ -3,7 +3,8 @@
 use std::io::{self, ErrorKind};
 use std::path::PathBuf;
 
-use shearwater::{Request, Response};
+use shearwater::Response;
+use shearwater::engine::Request;
 use shearwater_io::fs::OpenError;
 
 use crate::disk::worker::DiskFailure;

@@ -6,9 +6,9 @@
 use std::hash::{BuildHasher, RandomState};
 use std::rc::Rc;
 
-use shearwater::engine::{FieldLines, Item, KnownField, Pieces, Prebuilt};
+use shearwater::engine::{FieldLines, Item, KnownField, Pieces, Prebuilt, Request};
 
-use shearwater::{Method, Request, Response};
+use shearwater::{Method, Response};
 use shearwater_io::fs::Coding;
 
 use crate::conditional::preconditions::{self, PreconditionResult, if_range_holds};

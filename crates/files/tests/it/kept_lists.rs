@@ -4,7 +4,7 @@ use std::fs;
 use std::time::Duration;
 
 use shearwater::testing::Tested;
-use shearwater::{App, Request, Response, Service};
+use shearwater::{App, Response, Service};
 use shearwater_files::{CacheLimits, FileCache, Files, Folder};
 use testkit::TestFolder;
 
@@ -14,7 +14,7 @@ use crate::listing::{JSON, listing, names};
 struct Two([Files; 2]);
 
 impl Service for Two {
-    fn respond(&self, request: &Request<'_>, response: &mut Response<'_>) {
+    fn respond(&self, request: &shearwater::engine::Request<'_>, response: &mut Response<'_>) {
         let is_second = request.query().is_some_and(|query| query.starts_with("second"));
         self.0[usize::from(is_second)].respond(request, response);
     }
@@ -33,8 +33,7 @@ impl TwoFolders {
             fs::create_dir_all(files.at(name).join("x")).expect("a folder");
             Folder::open_with(&files.at(name), &listing()).expect("a folder")
         });
-        let mut app = App::new();
-        app.mount("/s", move |_| {
+        let app = App::new().mount("/s", move |_| {
             let cache = FileCache::new(CacheLimits::default());
             Two(folders.each_ref().map(|folder| folder.files_in(&cache)))
         });

@@ -2,13 +2,13 @@
 
 use std::ops::ControlFlow;
 
-use shearwater::{App, DriverChoice, Request, Response};
+use shearwater::{App, DriverChoice, Request, Response, get, guard};
 use shearwater_files::{FindOptions, Folder, FolderOptions};
 
 use crate::site::TestSite;
 
 /// Serves an app with files with this driver; `None` if it isn't available.
-fn mounted(driver: DriverChoice, define: impl FnOnce(&mut App, Folder)) -> Option<TestSite> {
+fn mounted(driver: DriverChoice, define: impl FnOnce(App, Folder) -> App) -> Option<TestSite> {
     let find = FindOptions { clean_urls: true, ..FindOptions::default() };
     let site = TestSite::with_app(driver, &FolderOptions { find, ..FolderOptions::default() }, define)?;
     site.file("index.html", "index").file("a.txt", "0123456789").file("page.html", "page");
@@ -16,11 +16,8 @@ fn mounted(driver: DriverChoice, define: impl FnOnce(&mut App, Folder)) -> Optio
     Some(site)
 }
 
-fn below_a_prefix(app: &mut App, folder: Folder) {
-    app.mount("/static", move |_| folder.files());
-    app.get("/static/own", |_: &Request, response: &mut Response| {
-        response.text("own");
-    });
+fn below_a_prefix(app: App, folder: Folder) -> App {
+    app.mount("/static", folder).route("/static/own", get("own"))
 }
 
 #[test]
@@ -82,14 +79,13 @@ fn mounted_files_support_ranges_and_preconditions() {
     assert_eq!((put.status, put.field("Allow")), (405, Some("GET, HEAD, OPTIONS")));
 }
 
-fn guarded(app: &mut App, folder: Folder) {
-    app.mount("/", move |_| folder.files());
-    app.scope("/sub", |sub| {
-        sub.before(|_: &Request, response: &mut Response| {
+fn guarded(app: App, folder: Folder) -> App {
+    app.mount("/", folder).scope("/sub", |sub| {
+        sub.with(guard(|_: &Request, response: &mut Response| {
             response.status(403).text("guarded");
             ControlFlow::Break(())
-        });
-    });
+        }))
+    })
 }
 
 #[test]
@@ -116,9 +112,7 @@ fn guards_apply_to_every_spelling_of_a_path() {
 fn no_generated_path_bypasses_a_guard() {
     const PIECES: [&str; 9] = ["/", "sub", "%73ub", "%2F", "/.", "..", "%2e", "b.txt", "b%2Etxt"];
     let guarded = mounted(DriverChoice::Auto, guarded).expect("a driver");
-    let open = mounted(DriverChoice::Auto, |app, folder| {
-        app.mount("/", move |_| folder.files());
-    });
+    let open = mounted(DriverChoice::Auto, |app, folder| app.mount("/", folder));
     let open = open.expect("a driver");
     let (mut client, mut other) = (guarded.connect(), open.connect());
     let mut reached = 0;

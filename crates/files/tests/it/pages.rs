@@ -1,7 +1,7 @@
 //! Pages: without their extension, as a fallback for navigation, and as pages of other statuses.
 
 use shearwater::testing::Tested;
-use shearwater::{App, Request, Response, Service};
+use shearwater::{App, Response, Service};
 use shearwater_files::{CacheLimits, CacheRule, FileMatch, Files, FindOptions, Folder, FolderOptions};
 use testkit::TestFolder;
 
@@ -284,7 +284,7 @@ fn fallback_follows_the_candidates() {
 struct StatusPages(Files);
 
 impl Service for StatusPages {
-    fn respond(&self, request: &Request<'_>, response: &mut Response<'_>) {
+    fn respond(&self, request: &shearwater::engine::Request<'_>, response: &mut Response<'_>) {
         let (status, path) = request.path()[1..].split_once('/').expect("a status and a path");
         let status = status.parse().expect("a status");
         self.0.respond_page(&format!("/{path}"), status, request, response, |_, response| {
@@ -361,7 +361,7 @@ fn serves_a_replaced_status_page() {
 struct OtherPage(Files);
 
 impl Service for OtherPage {
-    fn respond(&self, request: &Request<'_>, response: &mut Response<'_>) {
+    fn respond(&self, request: &shearwater::engine::Request<'_>, response: &mut Response<'_>) {
         let files = self.0.clone();
         self.0.respond_page("/none.html", 404, request, response, move |request, response| {
             files.respond_page("/404.html", 404, request, response, |_, response| {
@@ -378,8 +378,7 @@ fn a_page_in_place_of_a_missing_one_may_be_of_the_same_folder() {
         folder.file("404.html", "page");
         let opened = Folder::open(&folder.at(".")).expect("a folder");
         let opened = if is_slow { opened.with_slow_disk(|_| ()) } else { opened };
-        let mut app = App::new();
-        app.mount("/", move |_| OtherPage(opened.files()));
+        let app = App::new().mount("/", move |_| OtherPage(opened.files()));
         let response = Tested::new(app).expect("valid routes").get("/");
         assert_eq!((response.status, response.text()), (404, "page"), "{is_slow}");
     }

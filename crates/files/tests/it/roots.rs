@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use shearwater::testing::{TestResponse, Tested};
-use shearwater::{App, Request, Response, Service};
+use shearwater::{App, Response, Service};
 use shearwater_files::{Files, FindOptions, Folder, FolderOptions};
 use testkit::TestFolder;
 
@@ -34,7 +34,7 @@ const TARGETS: [(&str, &str); 8] = [
 struct WithPage(Files);
 
 impl Service for WithPage {
-    fn respond(&self, request: &Request<'_>, response: &mut Response<'_>) {
+    fn respond(&self, request: &shearwater::engine::Request<'_>, response: &mut Response<'_>) {
         if request.path() != "/error-page" {
             return self.0.respond(request, response);
         }
@@ -93,8 +93,7 @@ impl Swapped {
         let find = FindOptions { spa: Some("/fallback.html".to_owned()), ..FindOptions::default() };
         let options = FolderOptions { find, listing: true, ..FolderOptions::default() };
         let folder = Folder::open_with(&files.at("served"), &options).expect("a folder");
-        let mut app = App::new();
-        app.mount("/", move |_| WithPage(folder.files()));
+        let app = App::new().mount("/", move |_| WithPage(folder.files()));
         Self { folder: files, tested: Tested::new(app).expect("one mount") }
     }
 

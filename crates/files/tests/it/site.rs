@@ -65,20 +65,24 @@ impl TestSite {
         cache: CacheLimits,
         make: impl Fn(Files) -> S + Send + Sync + 'static,
     ) -> Self {
-        Self::start("served", options, |folder, server| server.start(move |_| make(folder.files_with(cache))))
-            .expect("a driver")
+        Self::start("served", options, |folder, server| {
+            server.start_service(move |_| make(folder.files_with(cache)))
+        })
+        .expect("a driver")
     }
 
     /// Creates a site that serves the folder above, with the files outside.
     pub(crate) fn of_all() -> Self {
-        Self::start(".", &FolderOptions::default(), |folder, server| server.start(move |_| folder.files()))
-            .expect("a driver")
+        Self::start(".", &FolderOptions::default(), |folder, server| {
+            server.start_service(move |_| folder.files())
+        })
+        .expect("a driver")
     }
 
     /// Serves with this driver; `None` if it isn't available.
     pub(crate) fn driven(driver: DriverChoice, cache: CacheLimits) -> Option<Self> {
         Self::start("served", &FolderOptions::default(), |folder, server| {
-            server.driver(driver).start(move |_| folder.files_with(cache))
+            server.driver(driver).start_service(move |_| folder.files_with(cache))
         })
     }
 
@@ -86,12 +90,10 @@ impl TestSite {
     pub(crate) fn with_app(
         driver: DriverChoice,
         options: &FolderOptions,
-        define: impl FnOnce(&mut App, Folder),
+        define: impl FnOnce(App, Folder) -> App,
     ) -> Option<Self> {
         Self::start("served", options, |folder, server| {
-            let mut app = App::new();
-            define(&mut app, folder);
-            server.driver(driver).start_app(app)
+            server.driver(driver).start(define(App::new(), folder))
         })
     }
 

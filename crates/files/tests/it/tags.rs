@@ -33,8 +33,7 @@ impl Machine {
     fn with(cache: CacheLimits) -> Self {
         let files = TestFolder::new();
         let folder = Folder::open(files.path()).expect("a folder");
-        let mut app = App::new();
-        app.mount("/s", move |_| folder.files_with(cache));
+        let app = App::new().mount("/s", move |_| folder.files_with(cache));
         Self { folder: files, tested: Tested::new(app).expect("one mount") }
     }
 

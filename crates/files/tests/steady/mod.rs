@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
-use shearwater::{DriverChoice, Error, Request, Response, Server, Service, StartError, Verbosity};
+use shearwater::{DriverChoice, Error, Response, Server, Service, StartError, Verbosity};
 use testkit::CountingAllocator;
 
 /// The allocator of the test binary.
@@ -43,7 +43,7 @@ struct CountingService<S> {
 }
 
 impl<S: Service> Service for CountingService<S> {
-    fn respond(&self, request: &Request<'_>, response: &mut Response<'_>) {
+    fn respond(&self, request: &shearwater::engine::Request<'_>, response: &mut Response<'_>) {
         self.responses[self.worker].fetch_add(1, Relaxed);
         self.service.respond(request, response);
     }
@@ -75,8 +75,8 @@ fn calls<S: Service + 'static>(
     let (counted, folder) = (Arc::clone(&responses), folder.to_owned());
     let service =
         move |worker| CountingService { service: make(&folder), worker, responses: Arc::clone(&counted) };
-    let server = Server::new("127.0.0.1:0").workers(WORKERS).driver(driver).verbosity(Verbosity::Off);
-    let running = match server.start(service) {
+    let server = Server::bind("127.0.0.1:0").workers(WORKERS).driver(driver).verbosity(Verbosity::Off);
+    let running = match server.start_service(service) {
         Ok(running) => running,
         Err(Error::Start(StartError::Driver { .. })) => return None,
         Err(error) => panic!("{error}"),

@@ -283,8 +283,8 @@ fn messages_from_before_the_start_are_kept() {
     for number in 0..=EARLY_MESSAGES_MAX {
         metrics.message(MessageLevel::Error, number.to_string());
     }
-    let server = Server::new("127.0.0.1:0").workers(1).verbosity(Verbosity::Off);
-    let running = server.start_app(App::new()).expect("it starts");
+    let server = Server::bind("127.0.0.1:0").workers(1).verbosity(Verbosity::Off);
+    let running = server.start(App::new()).expect("it starts");
     metrics.serving(&running);
     let texts: Vec<_> = running.control().messages().into_iter().map(|message| message.text).collect();
     let expected: Vec<_> = (0..EARLY_MESSAGES_MAX).map(|number| number.to_string()).collect();

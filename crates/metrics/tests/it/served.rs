@@ -1,12 +1,11 @@
 //! A server with metrics and an admin listener, on each driver.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpStream};
-use std::ops::ControlFlow;
 use std::time::{Duration, Instant};
 
 use shearwater::{
     App, Call, DriverChoice, Error, Http2Options, Request, Response, Running, Server, StartError, Timeouts,
-    Verbosity,
+    Verbosity, get, later, post,
 };
 use shearwater_metrics::document::Status;
 use shearwater_metrics::{Admin, AdminOptions, Metrics};
@@ -33,9 +32,9 @@ impl Served {
     fn start(driver: DriverChoice, timeouts: Timeouts) -> Option<Self> {
         let metrics = Metrics::new("1.2.3");
         let http2 = Http2Options { prior_knowledge: true, ..Http2Options::default() };
-        let server = Server::new("127.0.0.1:0").workers(2).driver(driver).timeouts(timeouts).http2(http2);
+        let server = Server::bind("127.0.0.1:0").workers(2).driver(driver).timeouts(timeouts).http2(http2);
         let server = metrics.observe(server.verbosity(Verbosity::Off));
-        let running = match server.start_app(app(&metrics)) {
+        let running = match server.start(app(&metrics)) {
             Ok(running) => running,
             Err(Error::Start(StartError::Driver { .. })) => return None,
             Err(error) => panic!("{error}"),
@@ -103,43 +102,59 @@ impl Drop for Served {
 }
 
 fn app(metrics: &Metrics) -> App {
-    let mut app = App::new();
-    app.get("/", |_: &Request, response: &mut Response| {
-        response.text("hello");
-    });
-    app.post("/", |_: &Request, response: &mut Response| {
-        response.status(303).field("Location", "/");
-    });
-    app.get("/panic", |_: &Request, _: &mut Response| panic!("as the test wants it"));
-    app.get("/invalid", |_: &Request, response: &mut Response| {
-        response.field("Content-Length", "1");
-    });
-    app.get("/large", |_: &Request, response: &mut Response| {
-        response.body_static(&LARGE);
-    });
+    let mut app = App::new()
+        .route(
+            "/",
+            get(|_: &Request, response: &mut Response| {
+                response.text("hello");
+            }),
+        )
+        .route(
+            "/",
+            post(|_: &Request, response: &mut Response| {
+                response.status(303).field("Location", "/");
+            }),
+        )
+        .route("/panic", get(|_: &Request, _: &mut Response| panic!("as the test wants it")))
+        .route(
+            "/invalid",
+            get(|_: &Request, response: &mut Response| {
+                response.field("Content-Length", "1");
+            }),
+        )
+        .route(
+            "/large",
+            get(|_: &Request, response: &mut Response| {
+                response.body_static(&LARGE);
+            }),
+        );
     for name in ["one", "two"] {
         let tag = metrics.site_tag(name);
-        app.get(&format!("/{name}"), move |_: &Request, response: &mut Response| {
-            response.exchange_tag(tag).text(name);
-        });
+        app = app.route(
+            &format!("/{name}"),
+            get(move |_: &Request, response: &mut Response| {
+                response.exchange_tag(tag).text(name);
+            }),
+        );
     }
     let tag = metrics.site_tag("three");
-    app.scope("/three", |app| {
-        app.before(move |_: &Request, response: &mut Response| {
-            response.exchange_tag(tag);
-            ControlFlow::Continue(())
-        });
-        app.get("/panic", |_: &Request, _: &mut Response| panic!("as the test wants it"));
-        app.get_async("/late", async |call: &mut Call| {
-            call.sleep(Duration::from_millis(1)).await;
-            call.response().text("late");
-        });
-    });
+    let panics = move |_: &Request, response: &mut Response| {
+        response.exchange_tag(tag);
+        panic!("as the test wants it")
+    };
+    let late = async move |call: &mut Call| {
+        call.response().exchange_tag(tag);
+        call.sleep(Duration::from_millis(1)).await;
+        "late"
+    };
+    let app = app.scope("/three", |app| app.route("/panic", get(panics)).route("/late", get(later(late))));
     let tag = metrics.site_tag("four");
-    app.get_async("/four", async move |call: &mut Call| {
-        call.response().exchange_tag(tag).text("four");
-    });
-    app
+    app.route(
+        "/four",
+        get(later(async move |call: &mut Call| {
+            call.response().exchange_tag(tag).text("four");
+        })),
+    )
 }
 
 /// Calls a test for each available driver.

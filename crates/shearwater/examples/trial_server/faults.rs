@@ -6,7 +6,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use shearwater::{App, Call, CoroutineCall, Gone, Request, Response};
+use shearwater::{
+    App, Call, Failure, Gone, Head, Line, Reading, Request, Response, Sent, Status, get, later,
+    later_reading, line, line_reading, post,
+};
 
 /// Announced length of a stream with a wrong length.
 const ANNOUNCED_BYTES: u64 = 10;
@@ -34,6 +37,12 @@ impl Alive {
     }
 }
 
+impl AsRef<Self> for Alive {
+    fn as_ref(&self) -> &Self {
+        self
+    }
+}
+
 impl Drop for Guard {
     fn drop(&mut self) {
         self.0.fetch_sub(1, Ordering::Relaxed);
@@ -41,151 +50,195 @@ impl Drop for Guard {
 }
 
 /// Adds the routes, and `/alive`, which returns the number of guards.
-pub(crate) fn add(app: &mut App, alive: &Alive) {
-    app.state(alive.clone());
-    app.get("/alive", |request: &Request, response: &mut Response| {
-        let count = request.state::<Alive>().count();
-        response.text(&count.to_string());
-    });
-    app.scope("/sync", add_sync);
-    app.scope("/async", add_async);
-    app.scope("/coroutine", add_coroutines);
+pub(crate) fn add<S: AsRef<Alive> + 'static>(app: App<S>) -> App<S> {
+    app.route(
+        "/alive",
+        get(|request: &Request<S>, response: &mut Response| {
+            let count = request.state().as_ref().count();
+            response.text(&count.to_string());
+        }),
+    )
+    .scope("/sync", add_sync)
+    .scope("/async", add_async)
+    .scope("/coroutine", add_coroutines)
 }
 
-fn add_sync(app: &mut App) {
-    app.get("/panic", |request: &Request, _: &mut Response| {
-        let _guard = request.state::<Alive>().guard();
-        panic!("asked to");
-    });
-    app.get("/overflow", |_: &Request, response: &mut Response| {
-        response.text(&depth(1).to_string());
-    });
-    app.post("/unread", |_: &Request, response: &mut Response| {
-        response.text("unread");
-    });
-    app.get("/length", |_: &Request, response: &mut Response| {
-        response.text("half done").field("Content-Length", "5");
-    });
-    app.get("/blocks/{ms}", |request: &Request, response: &mut Response| {
-        std::thread::sleep(milliseconds(request.param("ms")));
-        response.text("blocked");
-    });
+fn add_sync<S: AsRef<Alive> + 'static>(app: App<S>) -> App<S> {
+    app.route(
+        "/panic",
+        get(|request: &Request<S>, _: &mut Response| {
+            let _guard = request.state().as_ref().guard();
+            panic!("asked to");
+        }),
+    )
+    .route(
+        "/overflow",
+        get(|_: &Request<S>, response: &mut Response| {
+            response.text(&depth(1).to_string());
+        }),
+    )
+    .route("/unread", post(|_: &Request<S>| "unread"))
+    .route(
+        "/length",
+        get(|_: &Request<S>, response: &mut Response| {
+            response.text("half done").field("Content-Length", "5");
+        }),
+    )
+    .route(
+        "/blocks/{ms}",
+        get(|request: &Request<S>, response: &mut Response| {
+            std::thread::sleep(milliseconds(request.param_raw("ms")));
+            response.text("blocked");
+        }),
+    )
 }
 
-fn add_async(app: &mut App) {
-    app.get_async("/panic", async |call: &mut Call| {
-        let _guard = call.state::<Alive>().guard();
-        call.sleep(MOMENT).await;
-        give_up()
-    });
-    app.get_async("/panic-behind", async |call: &mut Call| {
-        let _guard = call.state::<Alive>().guard();
-        call.send(b"begun").await?;
-        call.sleep(MOMENT).await;
-        give_up()
-    });
-    app.get_async("/overflow", async |call: &mut Call| {
-        call.response().text(&depth(1).to_string());
-    });
-    app.post_async("/unread", async |call: &mut Call| {
-        call.response().text("unread");
-    });
-    app.post_async("/early", async |call: &mut Call| {
-        call.response().text("early");
-    })
-    .read();
-    app.post_async("/ignores", async |call: &mut Call| {
-        let _guard = call.state::<Alive>().guard();
-        call.sleep(10 * MOMENT).await;
-        call.response().text("ignored");
-    })
-    .read();
-    app.get_async("/waits", async |call: &mut Call| {
-        let _guard = call.state::<Alive>().guard();
-        call.sleep(HOUR).await;
-    });
-    app.post_async("/waits", async |call: &mut Call| {
-        let _guard = call.state::<Alive>().guard();
-        while call.read().await.is_some() {}
-    })
-    .read();
-    app.get_async("/streams", async |call: &mut Call| {
-        let _guard = call.state::<Alive>().guard();
-        while call.send(b"more\n").await.is_ok() {
+fn add_async<S: AsRef<Alive> + 'static>(app: App<S>) -> App<S> {
+    app.route(
+        "/panic",
+        get(later(async |call: &mut Call<S>| {
+            let _guard = call.state().as_ref().guard();
             call.sleep(MOMENT).await;
-        }
-    });
-    app.get_async("/length/{sent}", async |call: &mut Call| {
-        let _guard = call.state::<Alive>().guard();
-        let sent = vec![b'x'; number(call.param("sent"))];
-        call.begin(Some(ANNOUNCED_BYTES));
-        call.send(&sent).await?;
-        call.sleep(MOMENT).await;
-        Ok::<(), Gone>(())
-    });
-    app.get_async("/blocks/{ms}", async |call: &mut Call| {
-        std::thread::sleep(milliseconds(call.param("ms")));
-        call.response().text("blocked");
-    });
-    app.get_async("/fails", async |_: &mut Call| Err::<(), _>("no luck"));
+            give_up()
+        })),
+    )
+    .route(
+        "/panic-behind",
+        get(later(async |call: &mut Call<S>| {
+            let _guard = call.state().as_ref().guard();
+            let mut body = call.begin(Head::new(Status::OK));
+            body.send(b"begun").await?;
+            body.sleep(MOMENT).await;
+            give_up()
+        })),
+    )
+    .route("/overflow", get(later(async |_: &mut Call<S>| depth(1).to_string())))
+    .route("/unread", post(later(async |_: &mut Call<S>| "unread")))
+    .route("/early", post(later_reading(async |_: &mut Call<S, Reading>| "early")))
+    .route(
+        "/ignores",
+        post(later_reading(async |call: &mut Call<S, Reading>| {
+            let _guard = call.state().as_ref().guard();
+            call.sleep(10 * MOMENT).await;
+            "ignored"
+        })),
+    )
+    .route(
+        "/waits",
+        get(later(async |call: &mut Call<S>| {
+            let _guard = call.state().as_ref().guard();
+            call.sleep(HOUR).await;
+        })),
+    )
+    .route(
+        "/waits",
+        post(later_reading(async |call: &mut Call<S, Reading>| {
+            let _guard = call.state().as_ref().guard();
+            while call.read().await.is_some() {}
+        })),
+    )
+    .route(
+        "/streams",
+        get(later(async |call: &mut Call<S>| {
+            let _guard = call.state().as_ref().guard();
+            let mut body = call.begin(Head::new(Status::OK));
+            while body.send(b"more\n").await.is_ok() {
+                body.sleep(MOMENT).await;
+            }
+        })),
+    )
+    .route("/length/{sent}", get(later(send_async)))
+    .route(
+        "/blocks/{ms}",
+        get(later(async |call: &mut Call<S>| {
+            std::thread::sleep(milliseconds(call.param_raw("ms")));
+            "blocked"
+        })),
+    )
+    .route("/fails", get(later(async |_: &mut Call<S>| Err::<(), _>(Failure::internal("no luck")))))
 }
 
-fn add_coroutines(app: &mut App) {
-    app.get_coroutine("/panic", |line: &mut CoroutineCall| {
-        let _guard = line.state::<Alive>().guard();
-        line.sleep(MOMENT);
-        give_up()
-    });
-    app.get_coroutine("/panic-behind", |line: &mut CoroutineCall| {
-        let _guard = line.state::<Alive>().guard();
-        line.send(b"begun")?;
-        line.sleep(MOMENT);
-        give_up()
-    });
-    app.get_coroutine("/overflow", |line: &mut CoroutineCall| {
-        line.response().text(&depth(1).to_string());
-    });
-    app.post_coroutine("/unread", |line: &mut CoroutineCall| {
-        line.response().text("unread");
-    });
-    app.post_coroutine("/early", |line: &mut CoroutineCall| {
-        line.response().text("early");
-    })
-    .read();
-    app.post_coroutine("/ignores", |line: &mut CoroutineCall| {
-        let _guard = line.state::<Alive>().guard();
-        line.sleep(10 * MOMENT);
-        line.response().text("ignored");
-    })
-    .read();
-    app.post_coroutine("/waits", |line: &mut CoroutineCall| {
-        let _guard = line.state::<Alive>().guard();
-        while line.read().is_some() {}
-    })
-    .read();
-    app.get_coroutine("/waits", |line: &mut CoroutineCall| {
-        let _guard = line.state::<Alive>().guard();
-        line.sleep(HOUR);
-    });
-    app.get_coroutine("/streams", |line: &mut CoroutineCall| {
-        let _guard = line.state::<Alive>().guard();
-        while line.send(b"more\n").is_ok() {
+fn add_coroutines<S: AsRef<Alive> + 'static>(app: App<S>) -> App<S> {
+    app.route(
+        "/panic",
+        get(line(|line: &mut Line<S>| {
+            let _guard = line.state().as_ref().guard();
             line.sleep(MOMENT);
-        }
-    });
-    app.get_coroutine("/length/{sent}", |line: &mut CoroutineCall| {
-        let _guard = line.state::<Alive>().guard();
-        let sent = vec![b'x'; number(line.param("sent"))];
-        line.begin(Some(ANNOUNCED_BYTES));
-        line.send(&sent)?;
-        line.sleep(MOMENT);
-        Ok::<(), Gone>(())
-    });
-    app.get_coroutine("/blocks/{ms}", |line: &mut CoroutineCall| {
-        std::thread::sleep(milliseconds(line.param("ms")));
-        line.response().text("blocked");
-    });
-    app.get_coroutine("/fails", |_: &mut CoroutineCall| Err::<(), _>("no luck"));
+            give_up()
+        })),
+    )
+    .route(
+        "/panic-behind",
+        get(line(|line: &mut Line<S>| {
+            let _guard = line.state().as_ref().guard();
+            let mut body = line.begin(Head::new(Status::OK));
+            body.send(b"begun")?;
+            body.sleep(MOMENT);
+            give_up()
+        })),
+    )
+    .route("/overflow", get(line(|_: &mut Line<S>| depth(1).to_string())))
+    .route("/unread", post(line(|_: &mut Line<S>| "unread")))
+    .route("/early", post(line_reading(|_: &mut Line<S, Reading>| "early")))
+    .route(
+        "/ignores",
+        post(line_reading(|line: &mut Line<S, Reading>| {
+            let _guard = line.state().as_ref().guard();
+            line.sleep(10 * MOMENT);
+            "ignored"
+        })),
+    )
+    .route(
+        "/waits",
+        post(line_reading(|line: &mut Line<S, Reading>| {
+            let _guard = line.state().as_ref().guard();
+            while line.read().is_some() {}
+        })),
+    )
+    .route(
+        "/waits",
+        get(line(|line: &mut Line<S>| {
+            let _guard = line.state().as_ref().guard();
+            line.sleep(HOUR);
+        })),
+    )
+    .route(
+        "/streams",
+        get(line(|line: &mut Line<S>| {
+            let _guard = line.state().as_ref().guard();
+            let mut body = line.begin(Head::new(Status::OK));
+            while body.send(b"more\n").is_ok() {
+                body.sleep(MOMENT);
+            }
+        })),
+    )
+    .route("/length/{sent}", get(line(send)))
+    .route(
+        "/blocks/{ms}",
+        get(line(|line: &mut Line<S>| {
+            std::thread::sleep(milliseconds(line.param_raw("ms")));
+            "blocked"
+        })),
+    )
+    .route("/fails", get(line(|_: &mut Line<S>| Err::<(), _>(Failure::internal("no luck")))))
+}
+
+async fn send_async<S: AsRef<Alive>>(call: &mut Call<S>) -> Result<Sent, Gone> {
+    let _guard = call.state().as_ref().guard();
+    let sent = vec![b'x'; number(call.param_raw("sent"))];
+    let mut body = call.begin(Head::new(Status::OK).length(ANNOUNCED_BYTES));
+    body.send(&sent).await?;
+    body.sleep(MOMENT).await;
+    Ok(body.end())
+}
+
+fn send<S: AsRef<Alive>>(line: &mut Line<S>) -> Result<Sent, Gone> {
+    let _guard = line.state().as_ref().guard();
+    let sent = vec![b'x'; number(line.param_raw("sent"))];
+    let mut body = line.begin(Head::new(Status::OK).length(ANNOUNCED_BYTES));
+    body.send(&sent)?;
+    body.sleep(MOMENT);
+    Ok(body.end())
 }
 
 /// Panics. Its return type fits handlers that send first.

@@ -8,12 +8,15 @@
 mod faults;
 
 use std::future::poll_fn;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use shearwater::tasks::StackOptions;
-use shearwater::{App, Call, CoroutineCall, DriverChoice, Limits, Request, Response, Server, Timeouts};
+use shearwater::{
+    App, Call, DriverChoice, Limits, Line, Request, Response, Server, Timeouts, buffered, get, later, line,
+    post,
+};
 
 const ECHO_BYTES_MAX: u64 = 1024 * 1024;
 const KEPT_BYTES_MAX: u64 = 10 * 1024 * 1024;
@@ -29,43 +32,65 @@ fn main() -> Result<(), shearwater::Error> {
         idle_ms: number("SHEARWATER_IDLE_TIMEOUT_MS", defaults.1.idle_ms),
         ..defaults.1
     };
-    Server::new(listen)
+    Server::bind(listen)
         .workers(number("SHEARWATER_WORKERS", 0))
         .driver(driver())
         .drain_ms(number("SHEARWATER_DRAIN_MS", 30_000))
         .watchdog_ms(number("SHEARWATER_WATCHDOG_MS", 1000))
         .limits(limits)
         .timeouts(timeouts)
-        .run_app(app())
+        .run(app())
 }
 
-fn app() -> App {
-    let mut app = App::new();
-    app.get("/", |_: &Request, response: &mut Response| {
-        response.text("Hello, world\n");
-    });
-    app.post("/echo", |request: &Request, response: &mut Response| {
-        response.content_type("application/octet-stream").body(request.body());
-    })
-    .buffer(ECHO_BYTES_MAX);
-    app.post("/count", |request: &Request, response: &mut Response| {
-        response.text(request.head().method_name());
-    });
-    // All buffered bodies together are limited by the worker (`buffered_bytes_max`).
-    app.post("/keep", |request: &Request, response: &mut Response| {
-        response.text(if request.body().is_empty() { "nothing\n" } else { "kept\n" });
-    })
-    .buffer(KEPT_BYTES_MAX);
-    app.get("/panic", |_: &Request, _: &mut Response| panic!("asked to"));
-    app.get("/slow", |request: &Request, response: &mut Response| {
-        let wanted = request.query().and_then(|query| query.strip_prefix("ms="));
-        // Simulates a handler that computes for long and blocks its worker.
-        std::thread::sleep(Duration::from_millis(wanted.and_then(|ms| ms.parse().ok()).unwrap_or(100)));
-        response.text("slow\n");
-    });
-    faults::add(&mut app, &faults::Alive::default());
-    add_held(&mut app);
-    app
+/// The state of each worker, which they share.
+#[derive(Clone, Default)]
+struct State {
+    alive: faults::Alive,
+    gate: Arc<Gate>,
+}
+
+impl AsRef<faults::Alive> for State {
+    fn as_ref(&self) -> &faults::Alive {
+        &self.alive
+    }
+}
+
+fn app() -> App<State> {
+    let state = State::default();
+    let app = App::with_state(move |_worker| state.clone())
+        .route("/", get(|_: &Request<State>| "Hello, world\n"))
+        .route(
+            "/echo",
+            post(buffered(ECHO_BYTES_MAX, |_: &Request<State>, body: &[u8], response: &mut Response| {
+                response.content_type("application/octet-stream").body(body);
+            })),
+        )
+        .route(
+            "/count",
+            post(|request: &Request<State>, response: &mut Response| {
+                response.text(request.head().method_name());
+            }),
+        )
+        // All buffered bodies together are limited by the worker (`buffered_bytes_max`).
+        .route(
+            "/keep",
+            post(buffered(KEPT_BYTES_MAX, |_: &Request<State>, body: &[u8], response: &mut Response| {
+                response.text(if body.is_empty() { "nothing\n" } else { "kept\n" });
+            })),
+        )
+        .route("/panic", get(|_: &Request<State>, _: &mut Response| panic!("asked to")))
+        .route(
+            "/slow",
+            get(|request: &Request<State>, response: &mut Response| {
+                let wanted = request.query_raw().and_then(|query| query.strip_prefix("ms="));
+                // Simulates a handler that computes for long and blocks its worker.
+                std::thread::sleep(Duration::from_millis(
+                    wanted.and_then(|ms| ms.parse().ok()).unwrap_or(100),
+                ));
+                response.text("slow\n");
+            }),
+        );
+    add_held(faults::add(app))
 }
 
 fn driver() -> DriverChoice {
@@ -125,30 +150,41 @@ impl Gate {
     }
 }
 
-async fn held(call: &Call) {
+async fn held(call: &Call<State>) {
     let mut came = None;
-    poll_fn(|cx| call.state::<Gate>().poll(&mut came, cx)).await;
+    poll_fn(|cx| call.state().gate.poll(&mut came, cx)).await;
 }
 
 /// Adds requests that wait for others: `/async/held` and `/coroutine/held` respond once `/release` is requested; `/held`
 /// returns how many wait.
-fn add_held(app: &mut App) {
-    app.state(Gate::default());
-    app.stacks(StackOptions { stacks_max: STACKS_MAX, ..StackOptions::default() });
-    app.get_async("/async/held", async |call: &mut Call| {
-        held(call).await;
-        call.response().text("held\n");
-    });
-    app.get_coroutine("/coroutine/held", |line: &mut CoroutineCall| {
-        line.wait(held(line));
-        line.response().text("held\n");
-    });
-    app.get("/held", |request: &Request, response: &mut Response| {
-        let count = request.state::<Gate>().state().waiting.len();
-        response.text(&count.to_string());
-    });
-    app.get("/release", |request: &Request, response: &mut Response| {
-        let count = request.state::<Gate>().open();
-        response.text(&count.to_string());
-    });
+fn add_held(app: App<State>) -> App<State> {
+    app.stacks(StackOptions { stacks_max: STACKS_MAX, ..StackOptions::default() })
+        .route(
+            "/async/held",
+            get(later(async |call: &mut Call<State>| {
+                held(call).await;
+                "held\n"
+            })),
+        )
+        .route(
+            "/coroutine/held",
+            get(line(|line: &mut Line<State>| {
+                line.wait(held(line));
+                "held\n"
+            })),
+        )
+        .route(
+            "/held",
+            get(|request: &Request<State>, response: &mut Response| {
+                let count = request.state().gate.state().waiting.len();
+                response.text(&count.to_string());
+            }),
+        )
+        .route(
+            "/release",
+            get(|request: &Request<State>, response: &mut Response| {
+                let count = request.state().gate.open();
+                response.text(&count.to_string());
+            }),
+        )
 }

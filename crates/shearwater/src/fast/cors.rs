@@ -1,15 +1,15 @@
-//! CORS headers of fast routes, encoded once, and values by the origin of the requesting page.
+//! CORS headers, encoded once, and values by the origin of the requesting page.
 
 use shearwater_engine::{FieldLines, Request};
 use shearwater_http1::{Head, KnownField, Method};
 
-/// A CORS policy (Fetch standard), for [`Fast::cors`](crate::Fast::cors) and [`App::cors`](crate::App::cors).
+/// A CORS policy (Fetch standard), for a [table](crate::MethodTable::cors) or a scope ([`for_methods`](Self::for_methods)).
 ///
 /// ```
-/// use shearwater::{Cors, Fast};
+/// use shearwater::{App, Cors, get};
 ///
-/// let open = Fast::json("[]").cors(Cors::any());
-/// let own = Fast::json("[]").cors(Cors::origins(["https://example.org"]).headers("Authorization").max_age_s(600));
+/// let own = Cors::origins(["https://example.org"]).headers("Authorization").max_age_s(600);
+/// let app = App::new().route("/open", get("[]").cors(Cors::any())).route("/own", get("[]").cors(own));
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Cors {

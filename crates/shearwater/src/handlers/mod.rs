@@ -1,197 +1,191 @@
-//! Handlers that respond later: async handlers and coroutines, and how each worker calls them.
+//! Handlers as values: constants, functions, async functions and coroutines, and how each worker calls them.
 
+mod deferred;
+mod line;
 pub(crate) mod offload;
 
-use std::cell::OnceCell;
-use std::fmt::{self, Display};
-use std::ops::{Deref, DerefMut};
-use std::rc::Rc;
-use std::sync::Arc;
-use std::time::Duration;
+use std::fmt;
 
-use shearwater_engine::tasks::{Coroutine, StackOptions, Stacks, Suspend, yield_now};
-use shearwater_engine::{Call, Gone, Request, Response};
+use shearwater_engine::{BodyPolicy, Response};
 
+pub(crate) use deferred::{DeferredHandler, MakeDeferred, Worker};
+pub use deferred::{later, later_reading, line, line_reading};
+pub use line::{Line, LineBody};
 pub use offload::{OFFLOAD_IDLE, OFFLOAD_THREADS_MAX, OFFLOAD_WAITING_MAX, OffloadPool, Offloaded, offload};
 
-/// A worker's function that starts a deferred handler.
-pub(crate) type DeferredHandler = Box<dyn Fn(&Request<'_>, &mut Response<'_>)>;
+use crate::fast::Fast;
+use crate::reply::Reply;
+use crate::request::Request;
 
-/// Creates a [`DeferredHandler`] on a worker's thread. The argument returns the worker's stacks for coroutines.
-pub(crate) type MakeDeferred = Box<dyn Fn(&dyn Fn() -> Rc<Stacks>) -> DeferredHandler + Send + Sync>;
+/// A function that responds at once.
+pub(crate) type SyncHandler<S> =
+    Box<dyn Fn(&shearwater_engine::Request<'_>, &mut Response<'_>, &S) + Send + Sync>;
 
-/// Creates a worker's deferred handlers, and its stacks if one of them is a coroutine.
+/// A handler of an app with the state `S`.
 ///
-/// # Panics
-/// If the signal stack or handler for stack overflows can't be installed.
-pub(crate) fn instantiate(
-    all: &[MakeDeferred],
-    options: StackOptions,
-) -> (Vec<DeferredHandler>, Option<Rc<Stacks>>) {
-    let stacks = OnceCell::new();
-    let allocate = || {
-        Stacks::new(options).unwrap_or_else(|error| panic!("can't prepare stacks for coroutines: {error}"))
-    };
-    let handlers = all.iter().map(|make| make(&|| Rc::clone(stacks.get_or_init(allocate)))).collect();
-    (handlers, stacks.into_inner())
-}
-
-/// The result of a deferred handler: `()`, or a `Result` whose error is logged.
+/// | handler | written as | body of the request |
+/// |---|---|---|
+/// | constant, encoded once | `"text"`, a `String`, [`Fast`] | discarded |
+/// | function | `Fn(&Request<S>) -> impl Reply` | discarded |
+/// | function without allocation | `Fn(&Request<S>, &mut Response)` | discarded |
+/// | function of the body | [`buffered`]`(bytes_max, …)` | buffered |
+/// | async | [`later`]`(async \|call: &mut Call<S>\| …)` | discarded |
+/// | async, reads | [`later_reading`]`(async \|call: &mut Call<S, Reading>\| …)` | as it arrives |
+/// | coroutine | [`line`]`(\|line: &mut Line<S>\| …)` | discarded |
+/// | coroutine, reads | [`line_reading`]`(\|line: &mut Line<S, Reading>\| …)` | as it arrives |
 ///
-/// An error before the response was begun becomes a `500`; a later one closes the connection. The error's text goes to
-/// the log, not to the client.
-pub trait Outcome {
-    /// Returns the message to log if the handler failed.
-    fn failure(self) -> Option<String>;
+/// `K` is the handler's kind, which the compiler finds. The parameters of a closure need their types.
+#[diagnostic::on_unimplemented(
+    message = "this is not a handler of an app with the state `{S}`",
+    label = "not a handler",
+    note = "a handler is a constant, `fn(&Request<{S}>) -> impl Reply`, `fn(&Request<{S}>, &mut Response)`, or made by `buffered`, \
+            `later`, `later_reading`, `line` or `line_reading`",
+    note = "an async function needs `later`; what a function may return is listed at `Reply`"
+)]
+pub trait Handler<S, K> {
+    /// Returns it in the form in which a route keeps it.
+    fn prepare(self) -> Prepared<S>;
 }
 
-impl Outcome for () {
-    fn failure(self) -> Option<String> {
-        None
-    }
+/// A handler and how it receives request bodies: a [`Handler`] itself.
+pub struct Prepared<S> {
+    pub(crate) handler: Kind<S>,
+    pub(crate) body: BodyPolicy,
 }
 
-impl<E: Display> Outcome for Result<(), E> {
-    fn failure(self) -> Option<String> {
-        self.err().map(|error| format!("a handler has failed: {error}"))
-    }
-}
-
-/// Completes the response, or cuts it off.
-fn finish(call: Call, outcome: impl Outcome) {
-    match outcome.failure() {
-        None => drop(call),
-        Some(message) => call.cut(message),
-    }
-}
-
-/// Wraps an async handler.
-pub(crate) fn asynchronous<R: Outcome>(
-    handler: impl AsyncFn(&mut Call) -> R + Send + Sync + 'static,
-) -> MakeDeferred {
-    let handler = Arc::new(handler);
-    Box::new(move |_| {
-        // One reference count per worker, so that calls write to no memory shared between workers.
-        let handler = Rc::new(Arc::clone(&handler));
-        Box::new(move |request, response| {
-            let handler = Rc::clone(&handler);
-            response.defer(request, |mut call| async move {
-                let outcome = handler(&mut call).await;
-                finish(call, outcome);
-            });
-        })
-    })
-}
-
-/// Wraps a coroutine. `label` names it if its stack overflows.
-pub(crate) fn coroutine<R: Outcome>(
-    label: &str,
-    handler: impl Fn(&mut CoroutineCall<'_>) -> R + Send + Sync + 'static,
-) -> MakeDeferred {
-    let (handler, label) = (Arc::new(handler), label.to_owned());
-    Box::new(move |stacks| {
-        let (handler, label, stacks) = (Rc::new(Arc::clone(&handler)), Rc::<str>::from(&*label), stacks());
-        Box::new(move |request, response| {
-            let handler = Rc::clone(&handler);
-            response.defer(request, |call| {
-                Coroutine::new(&stacks, Rc::clone(&label), move |suspend| {
-                    let mut call = CoroutineCall { call, suspend };
-                    let outcome = handler(&mut call);
-                    finish(call.call, outcome);
-                })
-            });
-        })
-    })
-}
-
-/// A [`Call`] whose waiting methods are plain functions, for [coroutines](crate::App::route_coroutine).
-///
-/// The worker serves other requests while the coroutine waits.
-///
-/// A coroutine runs on its own stack. It may be dropped while it waits, for example because its client has
-/// disconnected: its stack is unwound then, as by a panic, which drops its values.
-///
-/// ```
-/// use shearwater::{App, CoroutineCall};
-/// use std::time::Duration;
-///
-/// let mut app = App::new();
-/// app.get_coroutine("/slow", |line: &mut CoroutineCall| {
-///     line.sleep(Duration::from_millis(100));
-///     line.response().text("slow\n");
-/// });
-/// ```
-pub struct CoroutineCall<'a> {
-    call: Call,
-    suspend: &'a Suspend<'a>,
-}
-
-impl fmt::Debug for CoroutineCall<'_> {
+impl<S> fmt::Debug for Prepared<S> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("CoroutineCall").field("call", &self.call).finish_non_exhaustive()
+        f.debug_struct("Prepared").field("body", &self.body).finish_non_exhaustive()
     }
 }
 
-impl CoroutineCall<'_> {
-    /// Waits for a future and returns its output.
-    pub fn wait<F: Future>(&self, future: F) -> F::Output {
-        self.suspend.wait(future)
-    }
+pub(crate) enum Kind<S> {
+    Sync(SyncHandler<S>),
+    Deferred(MakeDeferred<S>),
+    Fast(Fast),
+}
 
-    /// Waits for the next piece of the body. See [`Call::read`].
-    pub fn read(&mut self) -> Option<&[u8]> {
-        let suspend = self.suspend;
-        suspend.wait(self.call.read())
-    }
-
-    /// Waits for the whole body, if it has at most `bytes_max` bytes. See [`Call::read_to_end`].
-    ///
-    /// # Errors
-    /// The bytes read so far, if the body is longer.
-    pub fn read_to_end(&mut self, bytes_max: usize) -> Result<Vec<u8>, Vec<u8>> {
-        self.suspend.wait(self.call.read_to_end(bytes_max))
-    }
-
-    /// Sends a piece of the response body, and waits while the client is behind. See [`Call::send`].
-    ///
-    /// # Errors
-    /// [`Gone`] if the client has disconnected.
-    pub fn send(&mut self, bytes: &[u8]) -> Result<(), Gone> {
-        self.suspend.wait(self.call.send(bytes))
-    }
-
-    /// Waits for a duration.
-    pub fn sleep(&self, duration: Duration) {
-        self.suspend.wait(self.call.sleep(duration));
-    }
-
-    /// Lets other tasks of the worker run.
-    pub fn yield_now(&self) {
-        self.suspend.wait(yield_now());
-    }
-
-    /// Runs blocking work on another thread, and waits for its result. See [`offload`](offload::offload).
-    ///
-    /// # Errors
-    /// [`Offloaded`] if the queue is full or the work panicked.
-    pub fn offload<T: Send + 'static>(
-        &self,
-        work: impl FnOnce() -> T + Send + 'static,
-    ) -> Result<T, Offloaded> {
-        self.suspend.wait(offload::offload(work))
+impl<S> Prepared<S> {
+    fn sync(handler: SyncHandler<S>) -> Self {
+        Self { handler: Kind::Sync(handler), body: BodyPolicy::Discard }
     }
 }
 
-impl Deref for CoroutineCall<'_> {
-    type Target = Call;
+/// Kinds of handlers, for the compiler.
+#[doc(hidden)]
+pub mod kinds {
+    use std::marker::PhantomData;
 
-    fn deref(&self) -> &Call {
-        &self.call
+    #[derive(Debug)]
+    pub struct Constant;
+    #[derive(Debug)]
+    pub struct Returns<R>(PhantomData<R>);
+    #[derive(Debug)]
+    pub struct Writes;
+    #[derive(Debug)]
+    pub struct Made;
+}
+
+impl<S> Handler<S, kinds::Made> for Prepared<S> {
+    fn prepare(self) -> Self {
+        self
     }
 }
 
-impl DerefMut for CoroutineCall<'_> {
-    fn deref_mut(&mut self) -> &mut Call {
-        &mut self.call
+impl<S> Handler<S, kinds::Constant> for Fast {
+    fn prepare(self) -> Prepared<S> {
+        Prepared { handler: Kind::Fast(self), body: BodyPolicy::Discard }
+    }
+}
+
+impl<S> Handler<S, kinds::Constant> for &'static str {
+    fn prepare(self) -> Prepared<S> {
+        Fast::text(self).prepare()
+    }
+}
+
+impl<S> Handler<S, kinds::Constant> for String {
+    fn prepare(self) -> Prepared<S> {
+        Fast::text(self).prepare()
+    }
+}
+
+impl<S: 'static, R: Reply, F> Handler<S, kinds::Returns<R>> for F
+where
+    F: Fn(&Request<'_, S>) -> R + Send + Sync + 'static,
+{
+    fn prepare(self) -> Prepared<S> {
+        Prepared::sync(Box::new(move |request, response, state| {
+            reply(self(&Request::new(request, state)), response);
+        }))
+    }
+}
+
+impl<S: 'static, F> Handler<S, kinds::Writes> for F
+where
+    F: Fn(&Request<'_, S>, &mut Response<'_>) + Send + Sync + 'static,
+{
+    fn prepare(self) -> Prepared<S> {
+        Prepared::sync(Box::new(move |request, response, state| {
+            self(&Request::new(request, state), response);
+        }))
+    }
+}
+
+/// A function of a request and its body, for [`buffered`].
+#[diagnostic::on_unimplemented(
+    message = "this is not a handler with a body for an app with the state `{S}`",
+    label = "not a handler with a body",
+    note = "it is `fn(&Request<{S}>, &[u8]) -> impl Reply` or `fn(&Request<{S}>, &[u8], &mut Response)`"
+)]
+pub trait BodyHandler<S, K>: Send + Sync + 'static {
+    /// Responds.
+    fn respond(&self, request: &Request<'_, S>, body: &[u8], response: &mut Response<'_>);
+}
+
+impl<S, R: Reply, F> BodyHandler<S, kinds::Returns<R>> for F
+where
+    F: Fn(&Request<'_, S>, &[u8]) -> R + Send + Sync + 'static,
+{
+    fn respond(&self, request: &Request<'_, S>, body: &[u8], response: &mut Response<'_>) {
+        reply(self(request, body), response);
+    }
+}
+
+impl<S, F> BodyHandler<S, kinds::Writes> for F
+where
+    F: Fn(&Request<'_, S>, &[u8], &mut Response<'_>) + Send + Sync + 'static,
+{
+    fn respond(&self, request: &Request<'_, S>, body: &[u8], response: &mut Response<'_>) {
+        self(request, body, response);
+    }
+}
+
+/// Creates a handler that is called with the request's whole body, of at most `bytes_max` bytes. A longer one is rejected
+/// with `413`.
+///
+/// ```
+/// use shearwater::{App, Request, Status, buffered, post};
+///
+/// fn add(_: &Request, note: &[u8]) -> (Status, String) {
+///     (Status::CREATED, format!("{} bytes\n", note.len()))
+/// }
+///
+/// let app = App::new().route("/notes", post(buffered(64 * 1024, add)));
+/// ```
+pub fn buffered<S: 'static, K>(bytes_max: u64, handler: impl BodyHandler<S, K>) -> Prepared<S> {
+    let handler: SyncHandler<S> = Box::new(move |request, response, state| {
+        // A request without a body has an empty one.
+        let body = request.kept_body().unwrap_or_default();
+        handler.respond(&Request::new(request, state), body, response);
+    });
+    Prepared { body: BodyPolicy::Buffer { bytes_max }, ..Prepared::sync(handler) }
+}
+
+/// Responds with a handler's reply.
+#[inline]
+fn reply(reply: impl Reply, response: &mut Response<'_>) {
+    if let Err(failure) = reply.reply(response) {
+        failure.respond(response);
     }
 }

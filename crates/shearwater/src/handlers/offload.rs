@@ -45,15 +45,15 @@ type Work = Box<dyn FnOnce() + Send>;
 /// The work is queued immediately, not at the first poll. If the future is dropped, the work still runs to its end.
 ///
 /// ```
-/// use shearwater::{App, Call, Offloaded, offload};
+/// use shearwater::{App, Call, Offloaded, get, later, offload};
 /// use shearwater::testing::Tested;
 ///
-/// let mut app = App::new();
-/// app.get_async("/sum", async |call: &mut Call| -> Result<(), Offloaded> {
+/// async fn sum(_: &mut Call) -> Result<String, Offloaded> {
 ///     let sum = offload(|| (1..=1000_u32).sum::<u32>()).await?;
-///     call.response().text(&sum.to_string());
-///     Ok(())
-/// });
+///     Ok(sum.to_string())
+/// }
+///
+/// let app = App::new().route("/sum", get(later(sum)));
 /// assert_eq!(Tested::new(app)?.get("/sum").text(), "500500");
 /// # Ok::<(), shearwater::Error>(())
 /// ```

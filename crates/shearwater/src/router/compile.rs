@@ -4,62 +4,41 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap};
 
 use matchit::{InsertError, Router};
-use shearwater_http1::Method;
+use shearwater_engine::FieldLines;
 
+use super::definitions::{Content, Definitions, PrefixDefinition, Registered, RouteDefinition};
 use super::exact::Exact;
-use super::node::NodeBuilder;
-use super::route::{Route, RouteMethod};
-use super::table::{Parts, PrefixRoute, RouteTable, Target};
+use super::method::RouteMethod;
+use super::node::{ClaimKind, NodeBuilder, allow};
+use super::table::{PrefixRoute, Preflight, RouteTable, Target};
 use crate::error::{RouteError, RouteErrors, SourceLocation};
-use crate::fast::{Encoded, Fast, StaticResponse};
-use crate::middleware::Steps;
+use crate::fast::{Cors, Fast, StaticResponse};
+use crate::middleware::PathSteps;
 use crate::path::{self, Path};
 
 /// A segment that no request can have and no pattern names.
 const UNNAMED: &str = "/\u{1}";
 
-/// A registered item with its path and its source location.
-pub(crate) struct Registered<T> {
-    pub(crate) place: SourceLocation,
-    pub(crate) path: String,
-    pub(crate) item: T,
-}
-
-/// An app's definitions.
-#[derive(Default)]
-pub(crate) struct Definitions {
-    pub(crate) routes: Vec<Registered<Route>>,
-    pub(crate) fast: Vec<Registered<Fast>>,
-    /// Mounts and fallbacks: handlers for all paths under a prefix without a route of their own.
-    pub(crate) prefixes: Vec<Registered<Target>>,
-    pub(crate) parts: Parts,
-    pub(crate) errors: Vec<RouteError>,
-}
-
 /// Checks definitions and compiles them.
-pub(super) fn compile(definitions: Definitions) -> Result<RouteTable, RouteErrors> {
-    let Definitions { routes, fast, prefixes, mut parts, errors } = definitions;
-    let mut compiler = Compiler { errors, ..Compiler::default() };
+pub(super) fn compile<S: 'static>(definitions: Definitions<S>) -> Result<RouteTable<S>, RouteErrors> {
+    let Definitions { routes, prefixes, mut parts, errors } = definitions;
+    let mut compiler = Compiler::new(errors);
     routes.into_iter().for_each(|route| compiler.route(route));
-    let fast: Vec<_> = fast.into_iter().filter_map(|fast| compiler.claim_fast(fast)).collect();
     let patterns = compiler.insert_patterns();
-    fast.into_iter().for_each(|fast| compiler.encode(fast, &patterns));
     let mut prefixes = compiler.prefixes(prefixes, &patterns);
     RouteErrors::check(std::mem::take(&mut compiler.errors))?;
     parts.middleware.sort();
-    let has_state = !parts.states.is_empty() || !parts.locals.is_empty();
     let exact = std::mem::take(&mut compiler.exact).into_iter().map(|(path, builder)| {
         let others = compiler.fallthrough_methods(&path, &builder, &patterns);
-        let steps = parts.middleware.steps(path.as_bytes());
-        let is_bare = steps.is_empty() && !has_state;
+        let steps = parts.middleware.of_path(path.as_bytes());
+        let is_bare = steps.is_empty();
         (path.into_bytes().into_boxed_slice(), builder.into_node(&others, steps, is_bare))
     });
     let exact = Exact::of(exact);
-    let Compiler { mut targets, static_responses, pattern_builders, extensions, .. } = compiler;
+    let Compiler { mut targets, static_responses, pattern_builders, extensions, protocols, .. } = compiler;
     let is_only = pattern_builders.is_empty()
         && extensions.is_empty()
         && parts.middleware.is_empty()
-        && !has_state
         && matches!(&prefixes[..], [PrefixRoute { prefix, .. }] if prefix.is_empty());
     let mut everything = None;
     if is_only {
@@ -67,7 +46,7 @@ pub(super) fn compile(definitions: Definitions) -> Result<RouteTable, RouteError
         // The last target is that of the only prefix.
         everything = targets.pop();
     }
-    let node = |(_, builder): (String, NodeBuilder)| builder.into_node(&[], Steps::default(), false);
+    let node = |(_, builder): (String, NodeBuilder)| builder.into_node(&[], PathSteps::default(), false);
     Ok(RouteTable {
         exact,
         patterns,
@@ -77,25 +56,15 @@ pub(super) fn compile(definitions: Definitions) -> Result<RouteTable, RouteError
         targets,
         static_responses,
         extensions,
+        protocols,
         parts,
     })
 }
 
-/// A fast route whose methods are registered.
-struct ClaimedFast {
-    place: SourceLocation,
-    /// The path as requests send it.
-    path: String,
-    fast: Fast,
-    /// The index of its response's target; that of its preflight follows.
-    target: usize,
-}
-
 /// The routes compiled so far.
-#[derive(Default)]
-struct Compiler {
+struct Compiler<S> {
     errors: Vec<RouteError>,
-    targets: Vec<Target>,
+    targets: Vec<Target<S>>,
     static_responses: Vec<StaticResponse>,
     /// Sorted, so that the same program always gets the same table.
     exact: BTreeMap<String, NodeBuilder>,
@@ -105,15 +74,31 @@ struct Compiler {
     numbers: HashMap<String, usize>,
     /// Extension methods, each once.
     extensions: Vec<Box<str>>,
+    /// Protocols of extended CONNECTs.
+    protocols: Vec<String>,
 }
 
-impl Compiler {
+impl<S> Compiler<S> {
+    fn new(errors: Vec<RouteError>) -> Self {
+        Self {
+            errors,
+            targets: Vec::new(),
+            static_responses: Vec::new(),
+            exact: BTreeMap::new(),
+            pattern_builders: Vec::new(),
+            numbers: HashMap::new(),
+            extensions: Vec::new(),
+            protocols: Vec::new(),
+        }
+    }
+
     fn refuse(&mut self, given: SourceLocation, why: impl Into<String>) {
         self.errors.push(RouteError::Refused { given, why: why.into() });
     }
 
-    fn route(&mut self, given: Registered<Route>) {
-        let Registered { place, path, item: route } = given;
+    fn route(&mut self, given: Registered<RouteDefinition<S>>) {
+        let Registered { place, path, item } = given;
+        let RouteDefinition { method, content, cors, protocol } = item;
         let builder = match path::read(&path) {
             Ok(Path::Exact(path)) => self.exact.entry(path).or_default(),
             Ok(Path::Pattern) => {
@@ -125,52 +110,50 @@ impl Compiler {
             }
             Err(why) => return self.refuse(place, why),
         };
-        let claimed = builder.claim(route.method.clone(), place.clone(), self.targets.len(), false);
-        if route.protocol.is_some() {
+        let kind = match content {
+            Content::Fast(_) => ClaimKind::Constant,
+            Content::Preflight { are_constant, .. } => ClaimKind::Preflight { are_constant },
+            Content::Sync(..) | Content::Deferred(..) => ClaimKind::Handler,
+        };
+        let claimed = builder.claim(method.clone(), place.clone(), self.targets.len(), kind);
+        if let Some(protocol) = protocol {
             builder.claim_connect(place.clone(), self.targets.len());
+            self.protocols.push(protocol);
         }
-        if let Some(why) = route.protocol_mistake() {
-            self.errors.push(RouteError::Refused { given: place.clone(), why });
-        }
-        if let Some(name) = route.method.extension()
+        if let Some(name) = method.extension()
             && !self.extensions.iter().any(|known| **known == *name)
         {
             self.extensions.push(name.into());
         }
-        let kind = match route.method.standard() {
-            Some(Method::Get) => "get",
-            Some(Method::Post) => "post",
-            _ => "route",
-        };
-        if let Some(why) = route.mistake(kind) {
-            self.refuse(place, why);
-        }
         self.errors.extend(claimed.err());
-        self.targets.push(Target::Route(route));
+        match self.target(content, cors.as_ref()) {
+            Ok(target) => self.targets.push(target),
+            Err(why) => self.refuse(place, why),
+        }
     }
 
-    /// Registers a fast route's methods and reserves its targets.
-    fn claim_fast(&mut self, given: Registered<Fast>) -> Option<ClaimedFast> {
-        let Registered { place, path, item: fast } = given;
-        let path = match path::read(&path) {
-            Ok(Path::Exact(path)) => path,
-            Ok(Path::Pattern) => {
-                self.refuse(place, "a fast route can't have parameters");
-                return None;
+    /// Creates the target of a handler.
+    fn target(&mut self, content: Content<S>, cors: Option<&Cors>) -> Result<Target<S>, String> {
+        let target = match content {
+            Content::Fast(fast) => return self.constant(fast, cors),
+            Content::Preflight { methods, cors, .. } => {
+                return preflight(&methods, &cors).map(Target::Preflight);
             }
-            Err(why) => {
-                self.refuse(place, why);
-                return None;
-            }
+            Content::Sync(handler, body) => Target::Sync(handler, body),
+            Content::Deferred(index, body) => Target::Deferred(index, body),
         };
-        let target = self.targets.len();
-        self.targets.extend([Target::Static(usize::MAX), Target::Static(usize::MAX)]);
-        let builder = self.exact.entry(path.clone()).or_default();
-        for method in fast.all_methods() {
-            let target = target + usize::from(fast.is_preflight(method));
-            self.errors.extend(builder.claim(method.into(), place.clone(), target, true).err());
-        }
-        Some(ClaimedFast { place, path, fast, target })
+        // An invalid policy is reported once, by the preflight.
+        Ok(match cors.and_then(|cors| cors.response_lines(&FieldLines::new()).ok()) {
+            Some(lines) => Target::Cors(Box::new((target, lines))),
+            None => target,
+        })
+    }
+
+    /// Encodes a constant.
+    fn constant(&mut self, fast: Fast, cors: Option<&Cors>) -> Result<Target<S>, String> {
+        let valid = cors.filter(|cors| cors.response_lines(&FieldLines::new()).is_ok());
+        self.static_responses.push(fast.encode(valid)?);
+        Ok(Target::Static(self.static_responses.len() - 1))
     }
 
     /// Builds the tree of patterns, whose values are indices of `pattern_builders`.
@@ -209,27 +192,6 @@ impl Compiler {
         self.numbers.get(pattern).and_then(|&number| self.pattern_builders[number].1.place())
     }
 
-    /// Encodes a fast route, once all methods of its path are known.
-    fn encode(&mut self, claimed: ClaimedFast, patterns: &Router<usize>) {
-        let ClaimedFast { place, path, fast, target } = claimed;
-        let Some(builder) = self.exact.get(&path) else { return };
-        let allow = builder.allow(&self.fallthrough_methods(&path, builder, patterns));
-        let (response, preflight) = match fast.encode(&allow) {
-            Ok(encoded) => encoded,
-            Err(why) => return self.refuse(place, why),
-        };
-        self.targets[target] = match response {
-            Encoded::Static(fixed) => {
-                self.static_responses.push(fixed);
-                Target::Static(self.static_responses.len() - 1)
-            }
-            Encoded::Dynamic(dynamic) => Target::Dynamic(dynamic),
-        };
-        if let Some(lines) = preflight {
-            self.targets[target + 1] = Target::Preflight(lines);
-        }
-    }
-
     /// Returns the methods of the pattern that requests of an exact path fall through to.
     fn fallthrough_methods(
         &self,
@@ -244,7 +206,11 @@ impl Compiler {
     }
 
     /// Compiles mounts and fallbacks, sorted by length of their prefixes, the longest first.
-    fn prefixes(&mut self, given: Vec<Registered<Target>>, patterns: &Router<usize>) -> Vec<PrefixRoute> {
+    fn prefixes(
+        &mut self,
+        given: Vec<Registered<PrefixDefinition<S>>>,
+        patterns: &Router<usize>,
+    ) -> Vec<PrefixRoute> {
         let mut places: HashMap<String, SourceLocation> = HashMap::new();
         // Has more segments than any pattern: a pattern that matches them takes all paths under the prefix.
         let deepest =
@@ -267,15 +233,28 @@ impl Compiler {
             if let Some(by) = before.and_then(|matched| self.pattern_builders[*matched.value].1.place()) {
                 self.errors.push(RouteError::Unreachable { given: place.clone(), by: by.clone() });
             }
-            if let Target::Route(route) = &item
-                && let Some(why) = route.mistake("")
-            {
-                self.refuse(place, why);
+            let target = match item {
+                PrefixDefinition::Mount(index) => Ok(Target::Mount(index)),
+                PrefixDefinition::Fallback(content) => self.target(content, None),
+            };
+            match target {
+                Ok(target) => {
+                    routes.push(PrefixRoute { prefix, target: self.targets.len() });
+                    self.targets.push(target);
+                }
+                Err(why) => self.refuse(place, why),
             }
-            routes.push(PrefixRoute { prefix, target: self.targets.len() });
-            self.targets.push(item);
         }
         routes.sort_by_key(|route| Reverse(route.prefix.len()));
         routes
     }
+}
+
+/// Encodes the preflight responses of a table.
+fn preflight(methods: &[RouteMethod], cors: &Cors) -> Result<Preflight, String> {
+    cors.response_lines(&FieldLines::new())?;
+    let allow = allow(methods.iter());
+    let usable = allow.strip_suffix(", OPTIONS").unwrap_or(&allow);
+    let lines = cors.preflight_lines(&allow, usable)?;
+    Ok(Preflight { lines, methods: usable.split(", ").map(Into::into).collect() })
 }

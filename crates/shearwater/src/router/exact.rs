@@ -135,16 +135,16 @@ fn mix(one: u64, other: u64) -> u64 {
 
 #[cfg(test)]
 mod tests {
+    use super::super::method::RouteMethod;
     use super::super::node::{Node, NodeBuilder};
-    use super::super::route::RouteMethod;
     use super::{Exact, NONE};
-    use crate::middleware::Steps;
+    use crate::middleware::PathSteps;
 
     /// Builds a table. The `Allow` of each node begins with its path, to tell them apart.
     fn table(paths: &[String]) -> Exact {
         let node = |path: &String| {
             let others = [RouteMethod::from(path.as_str())];
-            (path.as_bytes().into(), NodeBuilder::default().into_node(&others, Steps::default(), false))
+            (path.as_bytes().into(), NodeBuilder::default().into_node(&others, PathSteps::default(), false))
         };
         Exact::of(paths.iter().map(node))
     }

@@ -1,14 +1,13 @@
 //! Routing: an app's definitions are compiled once, at startup, into a table that all workers share.
 
 mod compile;
+mod definitions;
 mod exact;
+mod method;
 mod node;
-mod route;
 mod table;
 mod worker;
 
-pub(crate) use compile::{Definitions, Registered};
-pub(crate) use route::Handler;
-pub use route::{Route, RouteMethod};
-pub(crate) use table::Target;
+pub(crate) use definitions::{Content, Definitions, PrefixDefinition, Registered, RouteDefinition};
+pub use method::RouteMethod;
 pub use worker::{Routes, RoutesService};

@@ -2,9 +2,9 @@
 
 use shearwater_http1::{Head, Method};
 
-use super::route::RouteMethod;
+use super::method::RouteMethod;
 use crate::error::{RouteError, SourceLocation};
-use crate::middleware::Steps;
+use crate::middleware::PathSteps;
 
 /// Number of [`Method`]s.
 const METHODS: usize = Method::Other as usize + 1;
@@ -16,9 +16,9 @@ const NONE: u32 = u32::MAX;
 #[derive(Debug)]
 pub(super) struct Node {
     targets: [u32; METHODS],
-    /// True if the path has fast routes only: requests with other methods fall through to patterns.
+    /// True if the path has constants only: requests with other methods fall through to patterns.
     pub(super) falls_through: bool,
-    /// True if no middleware runs for the path and handlers can't ask for state.
+    /// True if no middleware runs for the path.
     pub(super) is_bare: bool,
     details: Box<Details>,
 }
@@ -27,7 +27,9 @@ pub(super) struct Node {
 #[derive(Debug)]
 struct Details {
     allow: String,
-    steps: Steps,
+    steps: PathSteps,
+    /// The target of `OPTIONS` requests, if the table has a CORS policy.
+    preflight: Option<usize>,
     /// Targets of extension methods by name.
     extensions: Vec<(Box<str>, u32)>,
 }
@@ -51,8 +53,13 @@ impl Node {
         }
     }
 
+    /// Returns the target index of preflights, if the table has a CORS policy.
+    pub(super) fn preflight(&self) -> Option<usize> {
+        self.details.preflight
+    }
+
     /// Returns the middleware of an exact path.
-    pub(super) fn steps(&self) -> &Steps {
+    pub(super) fn steps(&self) -> &PathSteps {
         &self.details.steps
     }
 
@@ -73,7 +80,18 @@ struct Claim {
     place: SourceLocation,
     /// The index of the target.
     target: usize,
-    is_fast: bool,
+    kind: ClaimKind,
+}
+
+/// The kind of a handler that a method is registered for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum ClaimKind {
+    Handler,
+    Constant,
+    /// Preflights of a table of constants only, or of another one.
+    Preflight {
+        are_constant: bool,
+    },
 }
 
 impl NodeBuilder {
@@ -83,7 +101,7 @@ impl NodeBuilder {
         method: RouteMethod,
         place: SourceLocation,
         target: usize,
-        is_fast: bool,
+        kind: ClaimKind,
     ) -> Result<(), RouteError> {
         if let Some(why) = method.mistake() {
             return Err(RouteError::Refused { given: place, why });
@@ -91,18 +109,20 @@ impl NodeBuilder {
         if let Some(with) = self.claims.iter().find(|claim| claim.method == method) {
             return Err(RouteError::Conflict { given: place, with: with.place.clone() });
         }
-        self.claims.push(Claim { method, place, target, is_fast });
+        self.claims.push(Claim { method, place, target, kind });
         Ok(())
     }
 
     /// Registers a target for extended CONNECTs (RFC 8441 section 4).
     pub(super) fn claim_connect(&mut self, place: SourceLocation, target: usize) {
-        self.claims.push(Claim { method: Method::Connect.into(), place, target, is_fast: false });
+        self.claims.push(Claim { method: Method::Connect.into(), place, target, kind: ClaimKind::Handler });
     }
 
     /// Returns true if requests with other methods fall through to patterns.
     pub(super) fn falls_through(&self) -> bool {
-        self.claims.iter().all(|claim| claim.is_fast)
+        self.claims.iter().all(|claim| {
+            matches!(claim.kind, ClaimKind::Constant | ClaimKind::Preflight { are_constant: true })
+        })
     }
 
     pub(super) fn methods(&self) -> impl Iterator<Item = &RouteMethod> {
@@ -114,37 +134,21 @@ impl NodeBuilder {
         self.claims.first().map(|claim| &claim.place)
     }
 
-    /// Returns the value of `Allow`: each method once, with `HEAD` for `GET` and with `OPTIONS`. `others` are methods of
-    /// a pattern that requests may fall through to.
-    pub(super) fn allow(&self, others: &[RouteMethod]) -> String {
-        let mut all: Vec<String> = Vec::new();
-        let mut add = |method: String| {
-            if !all.contains(&method) {
-                all.push(method);
-            }
-        };
-        let mut has_get = false;
-        let methods = self.methods().chain(others);
-        // An extended CONNECT is an upgrade of a `GET`, which is listed.
-        let is_listed =
-            |method: &&RouteMethod| !matches!(method.standard(), Some(Method::Connect | Method::Other));
-        for method in methods.filter(is_listed) {
-            has_get |= method.standard() == Some(Method::Get);
-            add(method.to_string());
-        }
-        if has_get {
-            add("HEAD".to_owned());
-        }
-        add("OPTIONS".to_owned());
-        all.join(", ")
-    }
-
-    /// Builds the node. `others` are as for [`allow`](Self::allow).
-    pub(super) fn into_node(self, others: &[RouteMethod], steps: Steps, is_bare: bool) -> Node {
+    /// Builds the node. `others` are methods of a pattern that requests may fall through to.
+    pub(super) fn into_node(self, others: &[RouteMethod], steps: PathSteps, is_bare: bool) -> Node {
         let mut targets = [NONE; METHODS];
-        let mut details = Details { allow: self.allow(others), steps, extensions: Vec::new() };
+        let mut details = Details {
+            allow: allow(self.methods().chain(others)),
+            steps,
+            preflight: None,
+            extensions: Vec::new(),
+        };
         for claim in &self.claims {
             let target = u32::try_from(claim.target).expect("memory holds fewer than 2^32 targets");
+            if matches!(claim.kind, ClaimKind::Preflight { .. }) {
+                details.preflight = Some(claim.target);
+                continue;
+            }
             match (claim.method.standard(), claim.method.extension()) {
                 (Some(method), _) => targets[method as usize] = target,
                 (None, name) => details.extensions.extend(name.map(|name| (name.into(), target))),
@@ -156,4 +160,28 @@ impl NodeBuilder {
         }
         Node { targets, falls_through: self.falls_through(), is_bare, details: Box::new(details) }
     }
+}
+
+/// Returns the value of `Allow`: each method once, with `HEAD` for `GET` and with `OPTIONS`.
+pub(super) fn allow<'a>(methods: impl Iterator<Item = &'a RouteMethod>) -> String {
+    let mut all: Vec<String> = Vec::new();
+    let mut add = |method: String| {
+        if !all.contains(&method) {
+            all.push(method);
+        }
+    };
+    let mut has_get = false;
+    for method in methods {
+        match method.standard() {
+            // An extended CONNECT is an upgrade of a `GET`, which is listed.
+            Some(Method::Connect | Method::Options | Method::Other) => continue,
+            standard => has_get |= standard == Some(Method::Get),
+        }
+        add(method.to_string());
+    }
+    if has_get {
+        add("HEAD".to_owned());
+    }
+    add("OPTIONS".to_owned());
+    all.join(", ")
 }

@@ -1,89 +1,100 @@
 //! Compiled routes, and the worker that dispatches requests to them.
 
-use std::any::{Any, TypeId};
 use std::fmt;
 use std::rc::Rc;
 use std::sync::Arc;
 
 use matchit::Params;
-use shearwater_engine::tasks::Stacks;
 use shearwater_engine::{
     Around, BodyPolicy, Context, FieldLines, GuardsPassed, Prebuilt, Request, Response, Service,
 };
 use shearwater_http1::Head;
 
-use super::compile::{Definitions, compile};
+use super::compile::compile;
+use super::definitions::Definitions;
 use super::node::Node;
-use super::table::{Resolved, RouteTable, Target, Unmatched};
+use super::table::{Preflight, Resolved, RouteTable, Target, Unmatched};
+use crate::app::MakeService;
 use crate::error::RouteErrors;
-use crate::fast::{ByOrigin, DynamicResponse, StaticResponse};
-use crate::handlers::{self, DeferredHandler};
-use crate::middleware::After;
+use crate::fast::{ByOrigin, StaticResponse};
+use crate::handlers::{DeferredHandler, Worker};
+use crate::middleware::Middleware;
+use crate::request;
 
 /// The compiled routes of an [`App`](crate::App), shared by all workers. Cheap to clone.
-#[derive(Clone)]
-pub struct Routes(Arc<RouteTable>);
+pub struct Routes<S = ()>(Arc<RouteTable<S>>);
 
-impl fmt::Debug for Routes {
+impl<S> Clone for Routes<S> {
+    fn clone(&self) -> Self {
+        Self(Arc::clone(&self.0))
+    }
+}
+
+impl<S> fmt::Debug for Routes<S> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Routes").finish_non_exhaustive()
     }
 }
 
-impl Routes {
-    pub(crate) fn of(definitions: Definitions) -> Result<Self, RouteErrors> {
+impl<S: 'static> Routes<S> {
+    pub(crate) fn of(definitions: Definitions<S>) -> Result<Self, RouteErrors> {
         compile(definitions).map(|table| Self(Arc::new(table)))
     }
 
     /// Creates the service of one worker, with its own state, mounted services and encoded responses. To be called on
     /// the worker's thread; `worker` is passed to the functions that make state and mounted services.
     #[must_use]
-    pub fn service(&self, worker: usize) -> RoutesService {
+    pub fn service(&self, worker: usize) -> RoutesService<S> {
         let table = Arc::clone(&self.0);
         let parts = &table.parts;
-        let (deferred, stacks) = handlers::instantiate(&parts.deferred, parts.stacks);
+        let state = Worker::new((parts.make_state)(worker), parts.stacks);
         RoutesService(Rc::new(WorkerRoutes {
             static_responses: table.static_responses.iter().map(StaticResponse::encode).collect(),
             services: parts.services.iter().map(|make| make(worker)).collect(),
-            locals: parts.locals.iter().map(|(of, make)| (*of, make(worker))).collect(),
-            deferred,
-            stacks,
+            deferred: parts.deferred.iter().map(|make| make(&state)).collect(),
+            worker: state,
             table,
         }))
     }
 }
 
-/// The routes of an [`App`](crate::App) on one worker.
-pub struct RoutesService(Rc<WorkerRoutes>);
+/// Mounts an app in another one, which has a state of its own.
+impl<S: 'static> MakeService for Routes<S> {
+    type Service = RoutesService<S>;
 
-impl fmt::Debug for RoutesService {
+    fn make(&self, worker: usize) -> RoutesService<S> {
+        self.service(worker)
+    }
+}
+
+/// The routes of an [`App`](crate::App) on one worker.
+pub struct RoutesService<S = ()>(Rc<WorkerRoutes<S>>);
+
+impl<S> fmt::Debug for RoutesService<S> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("RoutesService").finish_non_exhaustive()
     }
 }
 
-struct WorkerRoutes {
-    table: Arc<RouteTable>,
+struct WorkerRoutes<S> {
+    table: Arc<RouteTable<S>>,
     static_responses: Vec<ByOrigin<Rc<Prebuilt>>>,
     services: Vec<Box<dyn Service>>,
-    locals: Vec<(TypeId, Box<dyn Any>)>,
     deferred: Vec<DeferredHandler>,
-    /// Stacks of its coroutines, if there are any.
-    stacks: Option<Rc<Stacks>>,
+    worker: Worker<S>,
 }
 
-impl Service for RoutesService {
+impl<S: 'static> Service for RoutesService<S> {
     fn body_policy(&self, head: &Head<'_>) -> BodyPolicy {
         let worker = &*self.0;
         let target = match worker.table.exact(head.method(), head.path_bytes()) {
             Some((_, Some(target))) => Ok(target),
-            Some((node, None)) => worker.table.find_inexact(Some(node), head).target,
-            None => worker.table.find_inexact(None, head).target,
+            exact => worker.table.find_inexact(exact.map(|(node, _)| node), head).target,
         };
         match target {
-            Ok(Target::Route(route)) => route.body,
             Ok(Target::Mount(service)) => worker.services[*service].body_policy(head),
-            Ok(_) | Err(_) => BodyPolicy::Discard,
+            Ok(target) => target.body(),
+            Err(_) => BodyPolicy::Discard,
         }
     }
 
@@ -92,10 +103,7 @@ impl Service for RoutesService {
     }
 
     fn protocols(&self) -> Vec<String> {
-        let of_routes = self.0.table.targets.iter().filter_map(|target| match target {
-            Target::Route(route) => route.protocol.clone(),
-            _ => None,
-        });
+        let of_routes = self.0.table.protocols.iter().cloned();
         of_routes.chain(self.0.services.iter().flat_map(|service| service.protocols())).collect()
     }
 
@@ -122,13 +130,18 @@ impl Service for RoutesService {
 
     fn trim(&self) {
         self.0.services.iter().for_each(|service| service.trim());
-        if let Some(stacks) = &self.0.stacks {
+        if let Some(stacks) = self.0.worker.stacks.get() {
             stacks.trim();
         }
     }
 }
 
-impl WorkerRoutes {
+impl<S: 'static> WorkerRoutes<S> {
+    /// Returns a request with the state, for middleware.
+    fn with_state<'a>(&'a self, request: &'a Request<'a>) -> request::Request<'a, S> {
+        request::Request::new(request, &*self.worker.state)
+    }
+
     /// Runs the guards of the path, then those of a mounted service. Returns the number passed of its own and of all; `None`
     /// if one of them doesn't let the request pass, and the path's `after` steps have changed the response.
     #[inline(never)]
@@ -142,7 +155,7 @@ impl WorkerRoutes {
         if let Some((node, Some(_))) = exact {
             let context = self.context(request, None, 0);
             let request = &request.within(&context);
-            let passed = middleware.run_guards(node.steps(), request, response);
+            let passed = middleware.run_guards(node.steps(), &self.with_state(request), response);
             if passed.is_none() && !response.around(self, 0) {
                 self.run_after(middleware.after(node.steps()), 0, request, response);
             }
@@ -152,7 +165,7 @@ impl WorkerRoutes {
         let context = self.context(request, resolved.params.as_ref(), 0);
         let mounted = self.context(request, None, resolved.mount_len);
         let within = request.within(&context);
-        let own = middleware.run_matching_guards(&within, response);
+        let own = middleware.run_matching_guards(&self.with_state(&within), response);
         let passed = own.and_then(|own| match resolved.target {
             Ok(Target::Mount(index)) => {
                 let request = request.within(&mounted).after_guards(own);
@@ -161,7 +174,7 @@ impl WorkerRoutes {
             Ok(_) | Err(_) => Some((own, own)),
         });
         if passed.is_none() && !response.around(self, 0) {
-            self.run_after(middleware.matching_after(&within), 0, &within, response);
+            self.run_after(middleware.matching_after(&self.with_state(&within)), 0, &within, response);
         }
         passed
     }
@@ -171,7 +184,7 @@ impl WorkerRoutes {
     fn respond_exact(
         self: &Rc<Self>,
         node: &Node,
-        target: &Target,
+        target: &Target<S>,
         request: &Request<'_>,
         response: &mut Response<'_>,
     ) {
@@ -180,9 +193,7 @@ impl WorkerRoutes {
         }
         let context = self.context(request, None, 0);
         let (middleware, request) = (&self.table.parts.middleware, &request.within(&context));
-        if middleware.run_before(node.steps(), request, response) {
-            self.call(target, request, response);
-        }
+        self.call(target, request, response);
         if !response.around(self, 0) {
             self.run_after(middleware.after(node.steps()), 0, request, response);
         }
@@ -206,24 +217,22 @@ impl WorkerRoutes {
         let Some((own, all)) = self.guard(request, response) else { return };
         let context = self.context(request, resolved.params.as_ref(), 0);
         let request = &request.within(&context).behind(own, all);
-        if middleware.run_matching_before(request, response) {
-            self.dispatch(&resolved, request, response);
-        }
+        self.dispatch(&resolved, request, response);
         if !response.around(self, 0) {
-            self.run_after(middleware.matching_after(request), 0, request, response);
+            self.run_after(middleware.matching_after(&self.with_state(request)), 0, request, response);
         }
     }
 
     /// Runs the steps after a handler from number `from` on. If one of them defers the response, the others wait.
     fn run_after<'a>(
         self: &Rc<Self>,
-        steps: impl Iterator<Item = &'a After>,
+        steps: impl Iterator<Item = &'a dyn Middleware<S>>,
         from: u64,
         request: &Request<'_>,
         response: &mut Response<'_>,
     ) {
         for (next, step) in (1..).zip(steps).skip(from as usize) {
-            step(request, response);
+            step.response(&self.with_state(request), response);
             if response.around(self, next) {
                 return;
             }
@@ -232,7 +241,7 @@ impl WorkerRoutes {
 
     fn dispatch(
         self: &Rc<Self>,
-        resolved: &Resolved<'_>,
+        resolved: &Resolved<'_, S>,
         request: &Request<'_>,
         response: &mut Response<'_>,
     ) {
@@ -250,17 +259,8 @@ impl WorkerRoutes {
         request: &Request<'_>,
         params: Option<&'a Params<'a, 'a>>,
         mount_len: usize,
-    ) -> RouteContext<'a> {
+    ) -> RouteContext<'a, S> {
         RouteContext { worker: self, params, mount_len, is_method_known: request.is_method_known() }
-    }
-
-    fn state(&self, of: TypeId) -> Option<&dyn Any> {
-        let found = self.table.parts.states.iter().find(|(known, _)| *known == of);
-        found.map(|(_, state)| &**state as &dyn Any)
-    }
-
-    fn local(&self, of: TypeId) -> Option<&dyn Any> {
-        self.locals.iter().find(|(known, _)| *known == of).map(|(_, local)| &**local)
     }
 
     fn knows_method(&self, name: &str) -> bool {
@@ -268,19 +268,36 @@ impl WorkerRoutes {
     }
 
     #[inline(always)]
-    fn call(&self, target: &Target, request: &Request<'_>, response: &mut Response<'_>) {
+    fn call(self: &Rc<Self>, target: &Target<S>, request: &Request<'_>, response: &mut Response<'_>) {
         match target {
-            Target::Route(route) => route.respond(request, response, &self.deferred),
+            Target::Sync(handler, _) => handler(request, response, &*self.worker.state),
+            Target::Deferred(index, _) => self.deferred[*index](request, response),
             Target::Mount(index) => self.services[*index].respond(request, response),
             Target::Static(index) => respond_static(&self.static_responses[*index], request, response),
-            Target::Dynamic(dynamic) => respond_dynamic(dynamic, request, response),
-            Target::Preflight(lines) => respond_preflight(lines, request, response),
+            Target::Preflight(preflight) => respond_preflight(preflight, request, response),
+            Target::Cors(target) => self.respond_cors(target, request, response),
+        }
+    }
+
+    /// Calls a handler whose response has the field lines of a CORS policy.
+    #[inline(never)]
+    fn respond_cors(
+        self: &Rc<Self>,
+        target: &(Target<S>, ByOrigin<FieldLines>),
+        request: &Request<'_>,
+        response: &mut Response<'_>,
+    ) {
+        response.lines(target.1.get(&request.head()));
+        match &target.0 {
+            Target::Sync(handler, _) => handler(request, response, &*self.worker.state),
+            Target::Deferred(index, _) => self.deferred[*index](request, response),
+            _ => unreachable!("only these are wrapped"),
         }
     }
 }
 
-/// Runs the steps after a handler whose response was deferred.
-impl Around for WorkerRoutes {
+/// Runs the middleware behind a handler whose response was deferred.
+impl<S: 'static> Around for WorkerRoutes<S> {
     fn response(self: Rc<Self>, from: u64, request: &Request<'_>, response: &mut Response<'_>) {
         let (head, middleware) = (request.head(), &self.table.parts.middleware);
         let exact = self.table.exact(head.method(), head.path_bytes());
@@ -292,50 +309,37 @@ impl Around for WorkerRoutes {
         let resolved = self.table.find_inexact(exact.map(|(node, _)| node), &head);
         let context = self.context(request, resolved.params.as_ref(), 0);
         let request = &request.within(&context);
-        self.run_after(middleware.matching_after(request), from, request, response);
+        self.run_after(middleware.matching_after(&self.with_state(request)), from, request, response);
     }
 }
 
-// Not inlined, like the two below, so that calling a handler stays a single jump.
+#[inline(never)]
+fn respond_preflight(preflight: &Preflight, request: &Request<'_>, response: &mut Response<'_>) {
+    response.status(204).lines(preflight.lines.get(&request.head()));
+}
+
+// Not inlined, so that calling a handler stays a single jump.
 #[inline(never)]
 fn respond_static(fixed: &ByOrigin<Rc<Prebuilt>>, request: &Request<'_>, response: &mut Response<'_>) {
     response.prebuilt(fixed.get(&request.head()));
 }
 
-#[inline(never)]
-fn respond_dynamic(dynamic: &DynamicResponse, request: &Request<'_>, response: &mut Response<'_>) {
-    dynamic.respond(&request.head(), response);
-}
-
-#[inline(never)]
-fn respond_preflight(lines: &ByOrigin<FieldLines>, request: &Request<'_>, response: &mut Response<'_>) {
-    response.status(204).lines(lines.get(&request.head()));
-}
-
 /// Adds the router's data to a request while its handler runs.
-struct RouteContext<'a> {
-    worker: &'a Rc<WorkerRoutes>,
+struct RouteContext<'a, S> {
+    worker: &'a Rc<WorkerRoutes<S>>,
     params: Option<&'a Params<'a, 'a>>,
     mount_len: usize,
     /// True for a standard method, and for one that an enclosing router knows.
     is_method_known: bool,
 }
 
-impl Context for RouteContext<'_> {
+impl<S: 'static> Context for RouteContext<'_, S> {
     fn param(&self, name: &str) -> Option<&str> {
         self.params?.get(name)
     }
 
     fn mount_len(&self) -> usize {
         self.mount_len
-    }
-
-    fn state(&self, of: TypeId) -> Option<&dyn Any> {
-        self.worker.state(of)
-    }
-
-    fn local(&self, of: TypeId) -> Option<&dyn Any> {
-        self.worker.local(of)
     }
 
     fn knows_method(&self, name: &str) -> bool {
@@ -352,28 +356,20 @@ impl Context for RouteContext<'_> {
 }
 
 /// An owned copy for deferred handlers.
-struct OwnedRouteContext {
-    worker: Rc<WorkerRoutes>,
+struct OwnedRouteContext<S> {
+    worker: Rc<WorkerRoutes<S>>,
     params: Vec<(Box<str>, Box<str>)>,
     mount_len: usize,
     is_method_known: bool,
 }
 
-impl Context for OwnedRouteContext {
+impl<S: 'static> Context for OwnedRouteContext<S> {
     fn param(&self, name: &str) -> Option<&str> {
         self.params.iter().find(|(known, _)| **known == *name).map(|(_, value)| &**value)
     }
 
     fn mount_len(&self) -> usize {
         self.mount_len
-    }
-
-    fn state(&self, of: TypeId) -> Option<&dyn Any> {
-        self.worker.state(of)
-    }
-
-    fn local(&self, of: TypeId) -> Option<&dyn Any> {
-        self.worker.local(of)
     }
 
     fn knows_method(&self, name: &str) -> bool {

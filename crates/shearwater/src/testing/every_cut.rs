@@ -50,7 +50,7 @@ impl Drop for Named {
     }
 }
 
-impl Tested {
+impl<S> Tested<S> {
     /// Sends a request many times, by clients that leave at every moment: after each byte of it, and each time that its
     /// handler has been polled. Calls `check` after each, when the server is done with the client.
     ///
@@ -63,17 +63,17 @@ impl Tested {
     /// use std::sync::atomic::{AtomicU64, Ordering};
     /// use std::time::Duration;
     /// use shearwater::testing::Tested;
-    /// use shearwater::{App, Call};
+    /// use shearwater::{App, Call, get, later};
     ///
     /// let present = Arc::new(AtomicU64::new(0));
     /// let counted = Arc::clone(&present);
-    /// let mut app = App::new();
-    /// app.get_async("/", async move |call: &mut Call| {
+    /// let handler = async move |call: &mut Call| {
     ///     counted.fetch_add(1, Ordering::Relaxed);
     ///     call.sleep(Duration::from_secs(1)).await;
     ///     // Never reached if the client leaves meanwhile.
     ///     counted.fetch_sub(1, Ordering::Relaxed);
-    /// });
+    /// };
+    /// let app = App::new().route("/", get(later(handler)));
     /// let request = "GET / HTTP/1.1\r\nHost: test\r\n\r\n";
     /// Tested::new(app).unwrap().every_cut(request, |_| assert_eq!(present.load(Ordering::Relaxed), 0));
     /// ```
@@ -172,7 +172,10 @@ mod tests {
     use std::sync::atomic::{AtomicI64, Ordering};
 
     use super::*;
-    use crate::{App, Call, CoroutineCall, offload};
+    use crate::{
+        App, Call, Gone, Head, Line, MethodTable, Reading, Sent, get, later, later_reading, line, offload,
+        post,
+    };
 
     const GET: &str = "GET / HTTP/1.1\r\nHost: test\r\n\r\n";
 
@@ -193,9 +196,9 @@ mod tests {
     }
 
     /// Returns the cuts after which something was left, and all cuts.
-    fn left_after_cuts(define: impl FnOnce(&mut App, Arc<AtomicI64>), request: &str) -> (usize, usize) {
-        let (count, mut app, mut left) = (Arc::new(AtomicI64::new(0)), App::new(), 0);
-        define(&mut app, Arc::clone(&count));
+    fn left_after_cuts(table: impl FnOnce(Arc<AtomicI64>) -> MethodTable, request: &str) -> (usize, usize) {
+        let (count, mut left) = (Arc::new(AtomicI64::new(0)), 0);
+        let app = App::new().route("/", table(Arc::clone(&count)));
         let mut tested = Tested::new(app).expect("one route");
         let cuts = tested.every_cut(request, |_| left += usize::from(count.swap(0, Ordering::Relaxed) != 0));
         (left, cuts)
@@ -203,20 +206,18 @@ mod tests {
 
     #[test]
     fn finds_a_count_that_is_not_taken_back_between_two_awaits() {
-        let (left, cuts) = left_after_cuts(
-            |app, count| {
-                app.get_async("/", async move |call: &mut Call| {
-                    for _ in 0..3 {
-                        call.sleep(Duration::from_millis(50)).await;
-                    }
-                    count.fetch_add(1, Ordering::Relaxed);
+        let leaks = |count: Arc<AtomicI64>| {
+            get(later(async move |call: &mut Call| {
+                for _ in 0..3 {
                     call.sleep(Duration::from_millis(50)).await;
-                    count.fetch_sub(1, Ordering::Relaxed);
-                    call.response().text("done");
-                });
-            },
-            GET,
-        );
+                }
+                count.fetch_add(1, Ordering::Relaxed);
+                call.sleep(Duration::from_millis(50)).await;
+                count.fetch_sub(1, Ordering::Relaxed);
+                "done"
+            }))
+        };
+        let (left, cuts) = left_after_cuts(leaks, GET);
         // At one of its five polls, by each of four clients; each byte of the request by two.
         assert_eq!(left, 4, "of {cuts}");
         assert!(cuts >= 2 * GET.len() + 4 * 4, "{cuts}");
@@ -224,52 +225,44 @@ mod tests {
 
     #[test]
     fn nothing_is_left_of_handlers_that_drop_what_they_hold() {
-        let (left, cuts) = left_after_cuts(
-            |app, count| {
-                app.post_async("/", async move |call: &mut Call| {
-                    let _present = Present::new(&count);
-                    while call.read().await.is_some() {
-                        call.sleep(Duration::from_millis(20)).await;
-                    }
-                    for _ in 0..20 {
-                        // Beyond what the simulated socket holds, for clients that don't read.
-                        if call.send(&[b'x'; 64 * 1024]).await.is_err() {
-                            return;
-                        }
-                    }
-                })
-                .read();
-            },
-            "POST / HTTP/1.1\r\nHost: test\r\nContent-Length: 5\r\n\r\nhello",
-        );
+        let streams = |count: Arc<AtomicI64>| {
+            post(later_reading(async move |call: &mut Call<(), Reading>| -> Result<Sent, Gone> {
+                let _present = Present::new(&count);
+                while call.read().await.is_some() {
+                    call.sleep(Duration::from_millis(20)).await;
+                }
+                let mut body = call.begin(Head::ok("text/plain"));
+                for _ in 0..20 {
+                    // Beyond what the simulated socket holds, for clients that don't read.
+                    body.send([b'x'; 64 * 1024]).await?;
+                }
+                Ok(body.end())
+            }))
+        };
+        let request = "POST / HTTP/1.1\r\nHost: test\r\nContent-Length: 5\r\n\r\nhello";
+        let (left, cuts) = left_after_cuts(streams, request);
         assert_eq!(left, 0, "of {cuts}");
         assert!(cuts > 150, "{cuts}");
     }
 
     #[test]
     fn coroutines_and_offloaded_work_are_cut_too() {
-        let (left, cuts) = left_after_cuts(
-            |app, count| {
-                app.get_coroutine("/", move |line: &mut CoroutineCall| {
-                    let _present = Present::new(&count);
-                    line.sleep(Duration::from_millis(50));
-                    line.response().text("done");
-                });
-            },
-            GET,
-        );
+        let waits = |count: Arc<AtomicI64>| {
+            get(line(move |line: &mut Line| {
+                let _present = Present::new(&count);
+                line.sleep(Duration::from_millis(50));
+                "done"
+            }))
+        };
+        let (left, cuts) = left_after_cuts(waits, GET);
         assert_eq!(left, 0, "of {cuts}");
-        let (left, _) = left_after_cuts(
-            |app, count| {
-                app.get_async("/", async move |call: &mut Call| {
-                    let _present = Present::new(&count);
-                    let done = offload(|| "done").await;
-                    call.response().text(done.unwrap_or_default());
-                });
-            },
-            GET,
-        );
-        assert_eq!(left, 0);
+        let offloads = |count: Arc<AtomicI64>| {
+            get(later(async move |_: &mut Call| {
+                let _present = Present::new(&count);
+                offload(|| "done").await
+            }))
+        };
+        assert_eq!(left_after_cuts(offloads, GET).0, 0);
     }
 
     #[test]
@@ -278,7 +271,7 @@ mod tests {
         let text = "the client closes its connection after 2 polls of its handler, and has not read";
         assert_eq!(cut.to_string(), text);
         let seen = Rc::new(Cell::new(0));
-        let mut tested = Tested::new(App::of(|_, _| ())).expect("one route");
+        let mut tested = Tested::new(App::new().fallback("")).expect("one route");
         let cuts = tested.every_cut(GET, |_| seen.set(seen.get() + 1));
         assert_eq!(cuts, seen.get());
     }

@@ -6,8 +6,8 @@ use std::os::unix::fs::PermissionsExt;
 use std::time::Duration;
 
 use shearwater::{
-    AcceptMode, AddressChange, App, Call, DriverChoice, ListenAddress, Server, StartError, Timeouts,
-    Verbosity,
+    AcceptMode, AddressChange, App, Call, DriverChoice, ListenAddress, Reading, Server, StartError, Timeouts,
+    Verbosity, get, later_reading, post,
 };
 use testkit::{TIMEOUT, TestClient};
 
@@ -166,13 +166,11 @@ fn a_present_request_of_a_removed_address_gets_its_response() {
         return;
     }
     for (driver, mode, workers) in every_kind() {
-        let mut app = App::new();
-        let handler = async |call: &mut Call| {
+        let handler = async |call: &mut Call<(), Reading>| {
             while call.read().await.is_some() {}
-            call.response().text("read");
+            "read"
         };
-        app.post_async("/", handler).read();
-        app.get("/", text("got"));
+        let app = App::new().route("/", post(later_reading(handler))).route("/", get(text("got")));
         let served = Served::of(server(driver, mode, workers), app);
         let mut clients = [(); 8].map(|()| served.connect());
         for client in &mut clients[..4] {
@@ -312,11 +310,7 @@ fn new_addresses_serve_the_app_that_was_reloaded_before() {
     if testkit::tls::skips("the addresses that it adds are in clear") {
         return;
     }
-    let version = |text: &'static str| {
-        let mut app = App::new();
-        app.get("/", self::text(text));
-        app
-    };
+    let version = |text: &'static str| App::new().route("/", get(self::text(text)));
     let served = Served::of(here().workers(2), version("old"));
     let new = SocketAddr::from((Ipv4Addr::new(127, 0, 0, 2), 0));
     let change = served.control.prepare_addresses(&[any(), new.into()]).expect("it can be bound");

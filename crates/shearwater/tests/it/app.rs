@@ -7,30 +7,44 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread::{self, ThreadId};
 
-use shearwater::{AcceptMode, App, Call, CoroutineCall, Fast, Method, Request, Response, Service};
+use shearwater::{
+    AcceptMode, App, Call, Fast, Line, Method, Request, Response, Service, after, buffered, get, guard,
+    later, line, on, post,
+};
 
 use crate::served::{Served, here, text};
 
 fn app() -> App {
-    let mut app = App::new();
-    app.get("/", text("root"));
-    app.get("/both", text("got"));
-    app.post("/both", |_: &Request, response: &mut Response| {
-        response.status(201).text("posted");
-    });
-    app.post("/post", |_: &Request, _: &mut Response| {});
-    app.get("/head", |_: &Request, response: &mut Response| {
-        response.field("X-From", "get").text("twelve bytes");
-    });
-    app.route(Method::Head, "/head", |_: &Request, response: &mut Response| {
-        response.field("X-From", "head").text("four");
-    });
-    app.route(Method::Options, "/own", text("own options"));
-    app.get("/a%20b", text("as sent"));
-    app.get("/query", |request: &Request, response: &mut Response| {
-        response.text(request.query().unwrap_or("none"));
-    });
-    app
+    App::new()
+        .route("/", get(text("root")))
+        .route("/both", get(text("got")))
+        .route(
+            "/both",
+            post(|_: &Request, response: &mut Response| {
+                response.status(201).text("posted");
+            }),
+        )
+        .route("/post", post(|_: &Request, _: &mut Response| {}))
+        .route(
+            "/head",
+            get(|_: &Request, response: &mut Response| {
+                response.field("X-From", "get").text("twelve bytes");
+            }),
+        )
+        .route(
+            "/head",
+            on(Method::Head, |_: &Request, response: &mut Response| {
+                response.field("X-From", "head").text("four");
+            }),
+        )
+        .route("/own", on(Method::Options, text("own options")))
+        .route("/a%20b", get(text("as sent")))
+        .route(
+            "/query",
+            get(|request: &Request, response: &mut Response| {
+                response.text(request.query_raw().unwrap_or("none"));
+            }),
+        )
 }
 
 #[test]
@@ -98,7 +112,7 @@ fn name_method(request: &Request, response: &mut Response) {
 struct Readable;
 
 impl Service for Readable {
-    fn respond(&self, request: &Request<'_>, response: &mut Response<'_>) {
+    fn respond(&self, request: &shearwater::engine::Request<'_>, response: &mut Response<'_>) {
         response.unhandled_method(request, "GET, OPTIONS");
     }
 }
@@ -107,7 +121,7 @@ impl Service for Readable {
 fn trims_mounted_services() {
     struct Counter(Rc<Cell<u32>>);
     impl Service for Counter {
-        fn respond(&self, _: &Request<'_>, _: &mut Response<'_>) {}
+        fn respond(&self, _: &shearwater::engine::Request<'_>, _: &mut Response<'_>) {}
 
         fn trim(&self) {
             self.0.set(self.0.get() + 1);
@@ -118,38 +132,54 @@ fn trims_mounted_services() {
     }
     let mut app = App::new();
     for path in ["/one", "/two"] {
-        app.mount(path, |_| Counter(TRIMS.with(Rc::clone)));
+        app = app.mount(path, |_| Counter(TRIMS.with(Rc::clone)));
     }
-    app.get_coroutine("/coroutine", |_: &mut CoroutineCall| {});
+    let app = app.route("/coroutine", get(line(|_: &mut Line| {})));
     app.build().expect("no mistakes").service(0).trim();
     assert_eq!(TRIMS.with(|trims| trims.get()), 2);
 }
 
 #[test]
 fn routes_extension_methods() {
-    let mut app = app();
-    app.route("PROPFIND", "/dav", name_method);
-    app.route("PROPFIND", "/dav/{*path}", name_method);
-    app.route("LOCK", "/both", |request: &Request, response: &mut Response| {
-        response.text(&format!("{} {}", request.head().method_name(), request.body().len()));
-    })
-    .buffer(5);
-    app.route_async("REPORT", "/dav", async |call: &mut Call| {
-        let name = call.head().method_name().to_owned();
-        call.response().text(&name);
-    });
-    app.route_coroutine("propfind", "/dav", |line: &mut CoroutineCall| {
-        line.response().text("lower case");
-    });
-    app.fast("/fast", Fast::text("fast"));
-    app.mount("/mounted", |_| Readable);
-    app.scope("/inner", |app| {
-        app.mount("/", |worker| {
-            let mut inner = App::new();
-            inner.get("/inner/x", name_method);
-            inner.build().expect("one route").service(worker)
+    let app = app()
+        .route("/dav", on("PROPFIND", name_method))
+        .route("/dav/{*path}", on("PROPFIND", name_method))
+        .route(
+            "/both",
+            on(
+                "LOCK",
+                buffered(5, |request: &Request, body: &[u8], response: &mut Response| {
+                    response.text(&format!("{} {}", request.head().method_name(), body.len()));
+                }),
+            ),
+        )
+        .route(
+            "/dav",
+            on(
+                "REPORT",
+                later(async |call: &mut Call| {
+                    let name = call.head().method_name().to_owned();
+                    call.response().text(&name);
+                }),
+            ),
+        )
+        .route(
+            "/dav",
+            on(
+                "propfind",
+                line(|line: &mut Line| {
+                    line.response().text("lower case");
+                }),
+            ),
+        )
+        .route("/fast", get(Fast::text("fast")))
+        .mount("/mounted", |_| Readable)
+        .scope("/inner", |app| {
+            app.mount("/", |worker| {
+                let inner = App::new().route("/inner/x", get(name_method));
+                inner.build().expect("one route").service(worker)
+            })
         });
-    });
     let served = Served::app(app);
     let mut client = served.connect();
     for (method, target, status, body, allow) in [
@@ -181,9 +211,7 @@ fn routes_extension_methods() {
 
 #[test]
 fn mounts_know_extension_methods() {
-    let mut app = App::new();
-    app.route("PROPFIND", "/dav", name_method);
-    app.mount("/", |_| Readable);
+    let app = App::new().route("/dav", on("PROPFIND", name_method)).mount("/", |_| Readable);
     let served = Served::app(app);
     let mut client = served.connect();
     for (method, target, status) in
@@ -218,7 +246,7 @@ fn responds_to_options_of_the_whole_server() {
 fn lists_each_allowed_method_once() {
     let mut app = App::new();
     for method in [Method::Options, Method::Get] {
-        app.route(method, "/", |_: &Request, _: &mut Response| {});
+        app = app.route("/", on(method, |_: &Request, _: &mut Response| {}));
     }
     let served = Served::app(app);
     let response = served.connect().request("PUT", "/", &[]);
@@ -246,8 +274,7 @@ fn serves_head_by_get_routes() {
 
 #[test]
 fn fallback_takes_unmatched_requests() {
-    let mut app = app();
-    app.fallback(|request: &Request, response: &mut Response| {
+    let app = app().fallback(|request: &Request, response: &mut Response| {
         response.text(&format!("{} {}", request.head().method_name(), request.path()));
     });
     let served = Served::app(app);
@@ -265,7 +292,7 @@ fn fallback_takes_unmatched_requests() {
 
 #[test]
 fn handlers_see_the_peer_and_the_time() {
-    let served = Served::app(App::of(|request: &Request, response: &mut Response| {
+    let served = Served::app(App::new().fallback(|request: &Request, response: &mut Response| {
         let peer = request.peer().map_or_else(|| "gone".to_owned(), |peer| peer.to_string());
         response.text(&format!("{peer} {}", request.unix_seconds() > 1_700_000_000));
     }));
@@ -278,79 +305,54 @@ fn handlers_see_the_peer_and_the_time() {
 
 #[test]
 fn runs_everything_else_before_a_fallback() {
-    type Define = fn(&mut App);
-    let cases: [(&str, Define, &str, &str, Option<&str>); 5] = [
-        ("nothing", |_| {}, "/a", "fallback", None),
-        ("a pattern", |app| _ = app.get("/{x}", text("pattern")), "/a", "pattern", None),
-        ("state", |app| _ = app.state("state".to_owned()), "/a?state", "state", None),
+    type Define = fn(App) -> App;
+    let cases: [(&str, Define, &str, &str, Option<&str>); 4] = [
+        ("nothing", |app| app, "/a", "fallback", None),
+        ("a pattern", |app| app.route("/{x}", get(text("pattern"))), "/a", "pattern", None),
         (
             "middleware",
-            |app| _ = app.after(|_, response| _ = response.field("X-After", "yes")),
+            |app| app.with(after(|_, response| _ = response.field("X-After", "yes"))),
             "/a",
             "fallback",
             Some("yes"),
         ),
-        ("a scope", |app| _ = app.scope("/a", |app| _ = app.fallback(text("inner"))), "/a", "inner", None),
+        ("a scope", |app| app.scope("/a", |app| app.fallback(text("inner"))), "/a", "inner", None),
     ];
     for (what, define, target, text, after) in cases {
-        let mut app = App::new();
-        app.fallback(|request: &Request, response: &mut Response| {
-            let with_state = request.query() == Some("state");
-            response.text(if with_state { request.state::<String>() } else { "fallback" });
-        });
-        define(&mut app);
+        let app = define(App::new().fallback("fallback"));
         let response = Served::app(app).connect().get(target);
         assert_eq!((response.text(), response.field("X-After")), (text, after), "{what}");
     }
 }
 
-struct Name(&'static str);
-
 #[test]
-fn finds_state_by_type_in_every_kind_of_route() {
-    let mut app = App::new();
-    app.state(Name("shared")).state(AtomicU32::new(0)).local(|_| Name("own")).local(|_| Rc::new(7u8));
-    let show = |request: &Request, response: &mut Response| {
-        let count = request.state::<AtomicU32>().fetch_add(1, Ordering::Relaxed);
-        let (shared, own) = (request.state::<Name>().0, request.local::<Name>().0);
-        response.text(&format!("{shared} {own} {} {count}", request.local::<Rc<u8>>()));
+fn every_kind_of_route_has_the_state() {
+    struct State {
+        shared: Arc<AtomicU32>,
+        own: Rc<u8>,
+    }
+    let show = |request: &Request<State>, response: &mut Response| {
+        let State { shared, own } = request.state();
+        response.text(&format!("{own} {}", shared.fetch_add(1, Ordering::Relaxed)));
     };
-    app.get("/exact", show);
-    app.get("/of/{name}", show);
-    app.scope("/else", |app| {
-        app.fallback(show);
-    });
-    app.before(move |request: &Request, response: &mut Response| match request.path() {
-        "/before" => {
-            show(request, response);
-            ControlFlow::Break(())
-        }
-        _ => ControlFlow::Continue(()),
-    });
+    let shared = Arc::<AtomicU32>::default();
+    let app = App::with_state(move |_| State { shared: Arc::clone(&shared), own: Rc::new(7) })
+        .route("/exact", get(show))
+        .route("/of/{name}", get(show))
+        .scope("/else", |app| app.fallback(show))
+        .with(guard(move |request: &Request<State>, response: &mut Response| match request.path() {
+            "/guarded" => {
+                show(request, response);
+                ControlFlow::Break(())
+            }
+            _ => ControlFlow::Continue(()),
+        }));
     let served = Served::app(app);
     let mut client = served.connect();
-    for (count, target) in ["/exact", "/of/x", "/else/x", "/before"].into_iter().enumerate() {
+    for (count, target) in ["/exact", "/of/x", "/else/x", "/guarded"].into_iter().enumerate() {
         let response = client.get(target);
-        assert_eq!(
-            (response.status, response.text()),
-            (200, format!("shared own 7 {count}").as_str()),
-            "{target}"
-        );
-    }
-}
-
-#[test]
-fn responds_500_if_state_is_missing() {
-    let mut app = App::new();
-    app.state(1u8).local(|_| 1u16);
-    app.get("/state", |request: &Request, _: &mut Response| assert_eq!(*request.state::<u16>(), 1));
-    app.get("/local", |request: &Request, _: &mut Response| assert_eq!(*request.local::<u8>(), 1));
-    app.get("/both", |request: &Request, response: &mut Response| {
-        response.text(&format!("{} {}", request.state::<u8>(), request.local::<u16>()));
-    });
-    let served = Served::app(app);
-    for (target, status) in [("/state", 500), ("/local", 500), ("/both", 200)] {
-        assert_eq!(served.connect().get(target).status, status, "{target}");
+        let expected = format!("7 {count}");
+        assert_eq!((response.status, response.text()), (200, expected.as_str()), "{target}");
     }
 }
 
@@ -362,21 +364,21 @@ struct Own {
 }
 
 #[test]
-fn creates_local_state_on_each_workers_thread() {
+fn creates_state_on_each_workers_thread() {
     const WORKERS: usize = 3;
     let made = Arc::new(Mutex::new(Vec::new()));
     let noted = Arc::clone(&made);
-    let mut app = App::new();
-    app.local(move |worker| {
-        noted.lock().expect("not poisoned").push(worker);
-        Own { worker, made_on: thread::current().id(), count: Cell::new(0) }
-    });
-    app.get("/", |request: &Request, response: &mut Response| {
-        let own: &Own = request.local();
+    let show = |request: &Request<Own>| {
+        let own = request.state();
         assert_eq!(own.made_on, thread::current().id());
         own.count.set(own.count.get() + 1);
-        response.text(&format!("{} {}", own.worker, own.count.get()));
-    });
+        format!("{} {}", own.worker, own.count.get())
+    };
+    let app = App::with_state(move |worker| {
+        noted.lock().expect("not poisoned").push(worker);
+        Own { worker, made_on: thread::current().id(), count: Cell::new(0) }
+    })
+    .route("/", get(show));
     // One acceptor distributes connections round-robin, so each worker gets one.
     let served = Served::of(here().workers(WORKERS).accept_mode(AcceptMode::Dispatch), app);
     let mut clients: Vec<_> = (0..WORKERS).map(|_| served.connect()).collect();

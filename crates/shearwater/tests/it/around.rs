@@ -1,6 +1,5 @@
 //! Steps around a deferred response: they wait for it, run once, in order, and may defer it again.
 
-use std::ops::ControlFlow;
 use std::rc::Rc;
 use std::task::Poll;
 use std::time::Duration;
@@ -8,7 +7,10 @@ use std::time::Duration;
 use shearwater::engine::Around;
 use shearwater::tasks::Order;
 use shearwater::testing::{TestResponse, Tested};
-use shearwater::{App, Call, Limits, Request, Response, Service, Timeouts};
+use shearwater::{
+    App, Call, Failure, Head, Limits, Reading, Request, Response, Service, Status, Timeouts, after, later,
+    later_reading, post,
+};
 
 const STEP: Duration = Duration::from_millis(10);
 
@@ -33,7 +35,12 @@ struct Wrapped<S> {
 struct Step(&'static str, Does);
 
 impl Around for Step {
-    fn response(self: Rc<Self>, key: u64, request: &Request<'_>, response: &mut Response<'_>) {
+    fn response(
+        self: Rc<Self>,
+        key: u64,
+        request: &shearwater::engine::Request<'_>,
+        response: &mut Response<'_>,
+    ) {
         assert_eq!(key, request.path().len() as u64);
         response.field("X-Step", format!("{} {}", self.0, response.status_code()));
         match self.1 {
@@ -56,7 +63,7 @@ impl<S: Service> Service for Wrapped<S> {
         self.inner.body_policy(head)
     }
 
-    fn respond(&self, request: &Request<'_>, response: &mut Response<'_>) {
+    fn respond(&self, request: &shearwater::engine::Request<'_>, response: &mut Response<'_>) {
         response.field("X-Before", self.step.0);
         self.inner.respond(request, response);
         let key = request.path().len() as u64;
@@ -68,35 +75,49 @@ impl<S: Service> Service for Wrapped<S> {
 }
 
 fn app() -> App {
-    let mut app = App::new();
-    app.get("/sync", |_: &Request, response: &mut Response| {
-        response.field("X-Handler", "1").text("handler");
-    });
-    app.get_async("/ready", async |call: &mut Call| {
-        call.response().field("X-Handler", "1").text("handler");
-    });
-    app.get_async("/later", async |call: &mut Call| {
-        call.sleep(STEP).await;
-        call.response().field("X-Handler", "1").text("handler");
-    });
-    app.get_async("/stream", async |call: &mut Call| {
-        call.sleep(STEP).await;
-        call.response().field("X-Handler", "1").text("replaced by the stream");
-        call.begin(Some(7));
-        call.push(b"handler");
-    });
-    app.get_async("/failed", async |call: &mut Call| {
-        call.response().field("X-Handler", "1").text("handler");
-        Err::<(), _>("on purpose")
-    });
-    app
+    App::new()
+        .route(
+            "/sync",
+            shearwater::get(|_: &Request, response: &mut Response| {
+                response.field("X-Handler", "1").text("handler");
+            }),
+        )
+        .route(
+            "/ready",
+            shearwater::get(later(async |call: &mut Call| {
+                call.response().field("X-Handler", "1").text("handler");
+            })),
+        )
+        .route(
+            "/later",
+            shearwater::get(later(async |call: &mut Call| {
+                call.sleep(STEP).await;
+                call.response().field("X-Handler", "1").text("handler");
+            })),
+        )
+        .route(
+            "/stream",
+            shearwater::get(later(async |call: &mut Call| {
+                call.sleep(STEP).await;
+                call.response().field("X-Handler", "1").text("replaced by the stream");
+                let mut body = call.begin(Head::new(Status::OK).length(7));
+                body.push(b"handler");
+                body.end()
+            })),
+        )
+        .route(
+            "/failed",
+            shearwater::get(later(async |call: &mut Call| {
+                call.response().field("X-Handler", "1").text("handler");
+                Err::<(), _>(Failure::internal("on purpose"))
+            })),
+        )
 }
 
 /// Two steps around the app's routes: `inner` and `outer`.
 fn tested(inner: Does, outer: Does) -> Tested {
     let routes = app().build().expect("valid routes");
-    let mut app = App::new();
-    app.mount("/", move |worker| {
+    let app = App::new().mount("/", move |worker| {
         let inner = Wrapped { inner: routes.service(worker), step: Rc::new(Step("inner", inner)) };
         Wrapped { inner, step: Rc::new(Step("outer", outer)) }
     });
@@ -210,8 +231,7 @@ fn a_panic_in_a_step_fails_the_request() {
 fn a_deferred_step_ends_with_its_client() {
     let limits = Limits { calls_max: 1, ..Limits::default() };
     let routes = app().build().expect("valid routes");
-    let mut app = App::new();
-    app.mount("/", move |worker| Wrapped {
+    let app = App::new().mount("/", move |worker| Wrapped {
         inner: routes.service(worker),
         step: Rc::new(Step("only", Does::Defers)),
     });
@@ -246,18 +266,17 @@ fn responses_of_a_connection_stay_in_order() {
 /// A call continues the response that deferred it.
 #[test]
 fn a_call_begins_with_what_was_set_before() {
-    let mut app = App::new();
-    app.before(|_: &Request, response: &mut Response| {
-        response.status(202).field("X-Before", "1").text("before");
-        ControlFlow::Continue(())
-    });
-    app.get("/", |request: &Request, response: &mut Response| {
-        response.defer(request, |call| async move { drop(call) });
-        // The last one wins, and still begins with what was set before.
-        response.defer(request, |mut call| async move {
-            call.response().field("X-Call", "1");
-        });
-    });
+    let app = App::new().route(
+        "/",
+        shearwater::get(|request: &Request, response: &mut Response| {
+            response.status(202).field("X-Before", "1").text("before");
+            response.defer(request, |call| async move { drop(call) });
+            // The last one wins, and still begins with what was set before.
+            response.defer(request, |mut call| async move {
+                call.response().field("X-Call", "1");
+            });
+        }),
+    );
     let response = Tested::new(app).expect("valid routes").get("/");
     assert_eq!(
         seen(&response),
@@ -279,20 +298,21 @@ const GET: &str = "GET / HTTP/1.1\r\nHost: test\r\n\r\n";
 #[test]
 fn the_page_of_a_failed_handler_may_be_streamed() {
     for is_sync in [false, true] {
-        let mut app = App::new();
-        match is_sync {
-            true => app.get("/", |_: &Request, response: &mut Response| {
+        let table = match is_sync {
+            true => shearwater::get(|_: &Request, response: &mut Response| {
                 response.field("bad name", "x");
             }),
-            false => app.get_async("/", async |_: &mut Call| Err::<(), _>("on purpose")),
+            false => {
+                shearwater::get(later(async |_: &mut Call| Err::<(), _>(Failure::internal("on purpose"))))
+            }
         };
-        app.after(|request: &Request, response: &mut Response| {
+        let app = App::new().route("/", table).with(after(|request: &Request, response: &mut Response| {
             assert_eq!(response.status_code(), 500);
             response.defer(request, |mut call| async move {
                 call.begin(Some(5));
                 call.push(b"sorry");
             });
-        });
+        }));
         let text = sent(app, GET);
         assert!(text.starts_with("HTTP/1.1 500 ") && text.ends_with("\r\n\r\nsorry"), "{text}");
     }
@@ -302,18 +322,22 @@ fn the_page_of_a_failed_handler_may_be_streamed() {
 #[test]
 fn a_stream_that_is_not_sent_is_no_body_of_another_status() {
     for length in [None, Some(7)] {
-        let mut app = App::new();
-        app.get_async("/", async move |call: &mut Call| {
-            call.response().status(204);
-            call.begin(length);
-            call.push(b"handler");
-        });
-        app.after(|request: &Request, response: &mut Response| {
-            response.defer(request, |mut call| async move {
-                call.sleep(STEP).await;
-                call.response().status(200);
-            });
-        });
+        let app = App::new()
+            .route(
+                "/",
+                shearwater::get(later(async move |call: &mut Call| {
+                    let head = Head::new(Status::NO_CONTENT);
+                    let mut body = call.begin(length.map_or(head.clone(), |length| head.length(length)));
+                    body.push(b"handler");
+                    body.end()
+                })),
+            )
+            .with(after(|request: &Request, response: &mut Response| {
+                response.defer(request, |mut call| async move {
+                    call.sleep(STEP).await;
+                    call.response().status(200);
+                });
+            }));
         let text = sent(app, &GET.repeat(2));
         assert_eq!(text.matches("HTTP/1.1 200 OK\r\n").count(), 2, "{text}");
         assert_eq!(text.matches("Content-Length: 0\r\n\r\n").count(), 2, "{text}");
@@ -323,25 +347,31 @@ fn a_stream_that_is_not_sent_is_no_body_of_another_status() {
 #[test]
 fn a_routers_further_steps_wait_for_one_that_defers() {
     for target in ["/sync", "/later"] {
-        let mut app = App::new();
-        app.get("/sync", |_: &Request, response: &mut Response| {
-            response.status(404).text("none");
-        });
-        app.get_async("/later", async |call: &mut Call| {
-            call.sleep(STEP).await;
-            call.response().status(404).text("none");
-        });
-        // The step that was added last runs first.
-        app.after(|_: &Request, response: &mut Response| {
-            let status = response.status_code();
-            response.field("X-Seen", status.to_string()).status(410);
-        });
-        app.after(|request: &Request, response: &mut Response| {
-            response.defer(request, |mut call| async move {
-                call.sleep(STEP).await;
-                call.response().text("page");
-            });
-        });
+        let app = App::new()
+            .route(
+                "/sync",
+                shearwater::get(|_: &Request, response: &mut Response| {
+                    response.status(404).text("none");
+                }),
+            )
+            .route(
+                "/later",
+                shearwater::get(later(async |call: &mut Call| {
+                    call.sleep(STEP).await;
+                    call.response().status(404).text("none");
+                })),
+            )
+            // The step that was added last runs first.
+            .with(after(|_: &Request, response: &mut Response| {
+                let status = response.status_code();
+                response.field("X-Seen", status.to_string()).status(410);
+            }))
+            .with(after(|request: &Request, response: &mut Response| {
+                response.defer(request, |mut call| async move {
+                    call.sleep(STEP).await;
+                    call.response().text("page");
+                });
+            }));
         let (status, fields, body) = get(&mut Tested::new(app).expect("valid routes"), target);
         assert_eq!((status, fields, &*body), (410, vec!["X-Seen: 404".to_owned()], "page"), "{target}");
     }
@@ -349,33 +379,38 @@ fn a_routers_further_steps_wait_for_one_that_defers() {
 
 #[test]
 fn a_steps_future_is_polled_whatever_the_handler_has_polled() {
-    let mut app = App::new();
-    app.get("/", |_: &Request, response: &mut Response| {
-        let polled = response.poll_first(|_| Poll::<()>::Pending);
-        assert!(matches!(polled, Some(Poll::Pending)));
-        response.status(503).text("busy");
-    });
-    app.after(|request: &Request, response: &mut Response| {
-        response.defer(request, |mut call| async move {
-            call.response().text("page");
-        });
-    });
+    let app = App::new()
+        .route(
+            "/",
+            shearwater::get(|_: &Request, response: &mut Response| {
+                let polled = response.poll_first(|_| Poll::<()>::Pending);
+                assert!(matches!(polled, Some(Poll::Pending)));
+                response.status(503).text("busy");
+            }),
+        )
+        .with(after(|request: &Request, response: &mut Response| {
+            response.defer(request, |mut call| async move {
+                call.response().text("page");
+            });
+        }));
     assert_eq!(get(&mut Tested::new(app).expect("valid routes"), "/").2, "page");
 }
 
 #[test]
 fn a_connection_is_kept_if_the_body_is_complete_when_a_step_responds() {
-    let mut app = App::new();
-    app.post_async("/", async |call: &mut Call| {
-        call.response().status(404);
-    })
-    .read();
-    app.after(|request: &Request, response: &mut Response| {
-        response.defer(request, |mut call| async move {
-            call.sleep(STEP * 5).await;
-            call.response().text("page");
-        });
-    });
+    let app = App::new()
+        .route(
+            "/",
+            post(later_reading(async |call: &mut Call<(), Reading>| {
+                call.response().status(404);
+            })),
+        )
+        .with(after(|request: &Request, response: &mut Response| {
+            response.defer(request, |mut call| async move {
+                call.sleep(STEP * 5).await;
+                call.response().text("page");
+            });
+        }));
     let mut tested = Tested::new(app).expect("valid routes");
     let mut client = tested.connect();
     client.send("POST / HTTP/1.1\r\nHost: test\r\nContent-Length: 10\r\n\r\n01234");
@@ -391,16 +426,17 @@ fn a_connection_is_kept_if_the_body_is_complete_when_a_step_responds() {
 #[test]
 fn a_step_that_is_rejected_skips_the_others() {
     let limits = Limits { calls_max: 1, ..Limits::default() };
-    let mut inner = App::new();
-    inner.get("/", |request: &Request, response: &mut Response| {
-        response.defer(request, |call| async move {
-            call.cut("on purpose");
-            std::future::pending::<()>().await;
-        });
-    });
+    let inner = App::new().route(
+        "/",
+        shearwater::get(|request: &Request, response: &mut Response| {
+            response.defer(request, |call| async move {
+                call.cut("on purpose");
+                std::future::pending::<()>().await;
+            });
+        }),
+    );
     let routes = inner.build().expect("valid routes");
-    let mut app = App::new();
-    app.mount("/", move |worker| {
+    let app = App::new().mount("/", move |worker| {
         let inner = Wrapped { inner: routes.service(worker), step: Rc::new(Step("inner", Does::Defers)) };
         Wrapped { inner, step: Rc::new(Step("outer", Does::Looks)) }
     });

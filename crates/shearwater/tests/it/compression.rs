@@ -3,7 +3,10 @@
 use std::time::Duration;
 
 use shearwater::testing::{TestResponse, Tested};
-use shearwater::{App, COMPRESSED_BODY_BYTES_MAX, COMPRESSED_STREAMS_MAX, Call, Request, Response, compress};
+use shearwater::{
+    App, COMPRESSED_BODY_BYTES_MAX, COMPRESSED_STREAMS_MAX, Call, Gone, Head, Request, Response, Status,
+    after, compress, get, later,
+};
 use shearwater_compress::{Coding, decode};
 use testkit::random;
 
@@ -28,22 +31,28 @@ fn text(len: usize) -> String {
 }
 
 fn tested(lines: &'static str) -> Tested {
-    let mut app = App::new();
-    app.after(compress);
-    app.get("/now", move |_: &Request<'_>, response: &mut Response<'_>| set(lines, response));
-    app.get_async("/later", async move |call: &mut Call| {
-        call.sleep(Duration::from_millis(10)).await;
-        set(lines, &mut call.response());
-    });
-    app.get_async("/stream", async move |call: &mut Call| {
-        set(lines, &mut call.response());
-        for _ in 0..3 {
-            if call.send(LINE.as_bytes()).await.is_err() {
-                return;
-            }
-            call.sleep(Duration::from_secs(10)).await;
-        }
-    });
+    let app = App::new()
+        .with(after(compress))
+        .route("/now", get(move |_: &Request<'_>, response: &mut Response<'_>| set(lines, response)))
+        .route(
+            "/later",
+            get(later(async move |call: &mut Call| {
+                call.sleep(Duration::from_millis(10)).await;
+                set(lines, &mut call.response());
+            })),
+        )
+        .route(
+            "/stream",
+            get(later(async move |call: &mut Call| {
+                set(lines, &mut call.response());
+                let mut body = call.begin(Head::new(Status::OK));
+                for _ in 0..3 {
+                    body.send(LINE).await?;
+                    body.sleep(Duration::from_secs(10)).await;
+                }
+                Ok::<_, Gone>(body.end())
+            })),
+        );
     Tested::new(app).expect("no mistakes")
 }
 

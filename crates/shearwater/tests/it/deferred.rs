@@ -1,20 +1,17 @@
 //! Async handlers and coroutines: with a simulated clock, offloaded work, and on real sockets with other threads.
 
 use std::cell::Cell;
-use std::future::poll_fn;
-use std::pin::pin;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
-use std::sync::{Arc, Mutex};
-use std::task::Poll;
-use std::thread;
 use std::time::Duration;
 
 use shearwater::testing::Tested;
-use shearwater::{App, Call, CoroutineCall, Gone, Limits, Offloaded, Order, StackOptions, Timeouts, offload};
-use testkit::TIMEOUT;
+use shearwater::{
+    App, Call, Failure, Gone, Head, Limits, Line, Order, Reading, StackOptions, Status, Timeouts, get, later,
+    later_reading, line, line_reading, offload, post,
+};
 
-use crate::served::{Served, drivers, here, text};
+use crate::served::{Served, drivers, here};
 
 /// Counts values on handlers' stacks and in their futures.
 #[derive(Clone, Default)]
@@ -44,127 +41,170 @@ fn give_up() {
     std::panic::resume_unwind(Box::new("on purpose"));
 }
 
+struct State {
+    shared: &'static str,
+    count: Cell<u32>,
+}
+
 /// Adds the same routes under `/async` and `/coroutine`.
-fn app(alive: &Alive) -> App {
-    let mut app = App::new();
-    app.state("shared".to_owned());
-    app.local(|_| Cell::new(0u32));
-    app.scope("/async", |app| async_routes(app, alive));
-    app.scope("/coroutine", |app| coroutine_routes(app, alive));
-    app.get("/plain", text("plain"));
-    app
+fn app(alive: &Alive) -> App<State> {
+    App::with_state(|_| State { shared: "shared", count: Cell::new(0) })
+        .scope("/async", |app| async_routes(app, alive))
+        .scope("/coroutine", |app| coroutine_routes(app, alive))
+        .route("/plain", get("plain"))
 }
 
-fn async_routes(app: &mut App, alive: &Alive) {
+fn async_routes(app: App<State>, alive: &Alive) -> App<State> {
     let guarded = alive.clone();
-    app.get_async("/sleep/{ms}", async move |call: &mut Call| {
-        let _guard = guarded.guard();
-        let ms = call.param("ms").and_then(|ms| ms.parse().ok()).unwrap_or(0);
-        call.sleep(Duration::from_millis(ms)).await;
-        let text = format!("slept {ms}");
-        call.response().text(&text);
-    });
-    app.get_async("/state", async |call: &mut Call| {
-        let count: &Cell<u32> = call.local();
-        count.set(count.get() + 1);
-        let text = format!("{} {}", call.state::<String>(), count.get());
-        call.response().text(&text);
-    });
-    app.post_async("/digest", async |call: &mut Call| {
-        let mut sum = 0u64;
-        while let Some(piece) = call.read().await {
-            sum += piece.iter().map(|byte| u64::from(*byte)).sum::<u64>();
-        }
-        call.response().text(&sum.to_string());
-    })
-    .read();
-    app.post_async("/kept", async |call: &mut Call| {
-        let text = String::from_utf8_lossy(call.body()).to_uppercase();
-        call.response().text(&text);
-    })
-    .buffer(100);
-    app.get_async("/count", async |call: &mut Call| {
-        for number in 0..3 {
+    let app = app
+        .route(
+            "/sleep/{ms}",
+            get(later(async move |call: &mut Call<State>| {
+                let _guard = guarded.guard();
+                let ms = call.param_raw("ms").and_then(|ms| ms.parse().ok()).unwrap_or(0);
+                call.sleep(Duration::from_millis(ms)).await;
+                format!("slept {ms}")
+            })),
+        )
+        .route(
+            "/state",
+            get(later(async |call: &mut Call<State>| {
+                let State { shared, count } = call.state();
+                count.set(count.get() + 1);
+                format!("{shared} {}", count.get())
+            })),
+        )
+        .route("/digest", post(later_reading(digest_async)))
+        .route(
+            "/kept",
+            post(later_reading(async |call: &mut Call<State, Reading>| match call.read_to_end(100).await {
+                Ok(body) => Ok(String::from_utf8_lossy(&body).to_uppercase()),
+                Err(_) => Err(Failure::new(Status::CONTENT_TOO_LARGE, "it is too long")),
+            })),
+        )
+        .route(
+            "/count",
+            get(later(async |call: &mut Call<State>| {
+                let mut body = call.begin(Head::new(Status::OK));
+                for number in 0..3 {
+                    body.sleep(Duration::from_secs(1)).await;
+                    body.send(format!("{number}\n").as_bytes()).await?;
+                }
+                Ok::<_, Gone>(body.end())
+            })),
+        )
+        .route(
+            "/fails",
+            get(later(async |_: &mut Call<State>| Err::<(), _>(Failure::internal("on purpose")))),
+        );
+    let guarded = alive.clone();
+    app.route(
+        "/panics",
+        get(later(async move |call: &mut Call<State>| {
+            let _guard = guarded.guard();
             call.sleep(Duration::from_secs(1)).await;
-            call.send(format!("{number}\n").as_bytes()).await?;
-        }
-        Ok::<(), shearwater::Gone>(())
-    });
-    app.get_async("/fails", async |_: &mut Call| Err::<(), _>("on purpose"));
-    let guarded = alive.clone();
-    app.get_async("/panics", async move |call: &mut Call| {
-        let _guard = guarded.guard();
-        call.sleep(Duration::from_secs(1)).await;
-        give_up();
-    });
-    app.get_async("/offload", async |call: &mut Call| {
-        let found = offload(|| std::thread::current().name().map(str::to_owned)).await;
-        let text = format!("{found:?}");
-        call.response().text(&text);
-    });
-    app.get_async("/offload-panics", async |call: &mut Call| {
-        let found = offload(give_up).await;
-        let text = format!("{found:?}");
-        call.response().text(&text);
-    });
+            give_up();
+        })),
+    )
+    .route(
+        "/offload",
+        get(later(async |_: &mut Call<State>| {
+            let found = offload(|| std::thread::current().name().map(str::to_owned)).await;
+            format!("{found:?}")
+        })),
+    )
+    .route(
+        "/offload-panics",
+        get(later(async |_: &mut Call<State>| {
+            let found = offload(give_up).await;
+            format!("{found:?}")
+        })),
+    )
 }
 
-fn coroutine_routes(app: &mut App, alive: &Alive) {
+fn coroutine_routes(app: App<State>, alive: &Alive) -> App<State> {
     let guarded = alive.clone();
-    app.get_coroutine("/sleep/{ms}", move |line: &mut CoroutineCall| {
-        let _guard = guarded.guard();
-        let ms = line.param("ms").and_then(|ms| ms.parse().ok()).unwrap_or(0);
-        line.sleep(Duration::from_millis(ms));
-        let text = format!("slept {ms}");
-        line.response().text(&text);
-    });
-    app.get_coroutine("/state", |line: &mut CoroutineCall| {
-        let count: &Cell<u32> = line.local();
-        count.set(count.get() + 1);
-        let text = format!("{} {}", line.state::<String>(), count.get());
-        line.response().text(&text);
-    });
-    app.post_coroutine("/digest", |line: &mut CoroutineCall| {
-        let mut sum = 0u64;
-        while let Some(piece) = line.read() {
-            sum += piece.iter().map(|byte| u64::from(*byte)).sum::<u64>();
-        }
-        line.response().text(&sum.to_string());
-    })
-    .read();
-    app.post_coroutine("/kept", |line: &mut CoroutineCall| {
-        let text = String::from_utf8_lossy(line.body()).to_uppercase();
-        line.response().text(&text);
-    })
-    .buffer(100);
-    app.get_coroutine("/count", |line: &mut CoroutineCall| {
-        for number in 0..3 {
+    let app = app
+        .route(
+            "/sleep/{ms}",
+            get(line(move |line: &mut Line<State>| {
+                let _guard = guarded.guard();
+                let ms = line.param_raw("ms").and_then(|ms| ms.parse().ok()).unwrap_or(0);
+                line.sleep(Duration::from_millis(ms));
+                format!("slept {ms}")
+            })),
+        )
+        .route(
+            "/state",
+            get(line(|line: &mut Line<State>| {
+                let State { shared, count } = line.state();
+                count.set(count.get() + 1);
+                format!("{shared} {}", count.get())
+            })),
+        )
+        .route("/digest", post(line_reading(digest)))
+        .route(
+            "/kept",
+            post(line_reading(|line: &mut Line<State, Reading>| match line.read_to_end(100) {
+                Ok(body) => Ok(String::from_utf8_lossy(&body).to_uppercase()),
+                Err(_) => Err(Failure::new(Status::CONTENT_TOO_LARGE, "it is too long")),
+            })),
+        )
+        .route(
+            "/count",
+            get(line(|line: &mut Line<State>| {
+                let mut body = line.begin(Head::new(Status::OK));
+                for number in 0..3 {
+                    body.sleep(Duration::from_secs(1));
+                    body.send(format!("{number}\n").as_bytes())?;
+                }
+                Ok::<_, Gone>(body.end())
+            })),
+        )
+        .route("/fails", get(line(|_: &mut Line<State>| Err::<(), _>(Failure::internal("on purpose")))));
+    let guarded = alive.clone();
+    app.route(
+        "/panics",
+        get(line(move |line: &mut Line<State>| {
+            let _guard = guarded.guard();
             line.sleep(Duration::from_secs(1));
-            line.send(format!("{number}\n").as_bytes())?;
-        }
-        Ok::<(), shearwater::Gone>(())
-    });
-    app.get_coroutine("/fails", |_: &mut CoroutineCall| Err::<(), _>("on purpose"));
-    let guarded = alive.clone();
-    app.get_coroutine("/panics", move |line: &mut CoroutineCall| {
-        let _guard = guarded.guard();
-        line.sleep(Duration::from_secs(1));
-        give_up();
-    });
-    app.get_coroutine("/offload", |line: &mut CoroutineCall| {
-        let found = line.offload(|| std::thread::current().name().map(str::to_owned));
-        let text = format!("{found:?}");
-        line.response().text(&text);
-    });
-    app.get_coroutine("/offload-panics", |line: &mut CoroutineCall| {
-        let found = line.offload(give_up);
-        let text = format!("{found:?}");
-        line.response().text(&text);
-    });
+            give_up();
+        })),
+    )
+    .route(
+        "/offload",
+        get(line(|line: &mut Line<State>| {
+            let found = line.offload(|| std::thread::current().name().map(str::to_owned));
+            format!("{found:?}")
+        })),
+    )
+    .route(
+        "/offload-panics",
+        get(line(|line: &mut Line<State>| {
+            let found = line.offload(give_up);
+            format!("{found:?}")
+        })),
+    )
+}
+
+async fn digest_async(call: &mut Call<State, Reading>) -> String {
+    let mut sum = 0u64;
+    while let Some(piece) = call.read().await {
+        sum += piece.iter().map(|byte| u64::from(*byte)).sum::<u64>();
+    }
+    sum.to_string()
+}
+
+fn digest(line: &mut Line<State, Reading>) -> String {
+    let mut sum = 0u64;
+    while let Some(piece) = line.read() {
+        sum += piece.iter().map(|byte| u64::from(*byte)).sum::<u64>();
+    }
+    sum.to_string()
 }
 
 /// Calls `check` for both kinds of handler, each with a new app.
-fn both(check: impl Fn(&str, Tested, &Alive)) {
+fn both(check: impl Fn(&str, Tested<State>, &Alive)) {
     for kind in ["/async", "/coroutine"] {
         let alive = Alive::default();
         let tested = Tested::new(app(&alive)).expect("its routes are right");
@@ -270,15 +310,15 @@ fn handlers_of_one_worker_wait_concurrently() {
 #[test]
 fn runs_ready_tasks_in_the_configured_order() {
     for (order, wanted) in [(Order::Fifo, [0, 1, 2]), (Order::Lifo, [2, 1, 0])] {
-        let mut app = App::new();
-        app.local(|_| Cell::new(0usize));
-        app.get_async("/", async |call: &mut Call| {
-            call.sleep(Duration::from_secs(1)).await;
-            let count: &Cell<usize> = call.local();
-            let text = count.get().to_string();
-            count.set(count.get() + 1);
-            call.response().text(&text);
-        });
+        let app = App::with_state(|_| Cell::new(0usize)).route(
+            "/",
+            get(later(async |call: &mut Call<Cell<usize>>| {
+                call.sleep(Duration::from_secs(1)).await;
+                let count = call.state();
+                count.set(count.get() + 1);
+                (count.get() - 1).to_string()
+            })),
+        );
         let mut tested = Tested::with(app, Limits::default(), Timeouts::default(), order).expect("routes");
         let mut clients: Vec<_> = (0..3)
             .map(|_| {
@@ -319,13 +359,16 @@ fn drops_a_streaming_handler_after_the_head() {
     for pause_ms in [0, 1000] {
         let alive = Alive::default();
         let guarded = alive.clone();
-        let mut app = App::new();
-        app.get_async("/", async move |call: &mut Call| {
-            let _guard = guarded.guard();
-            while call.send(&[b'0'; 10_000]).await.is_ok() {
-                call.sleep(Duration::from_millis(pause_ms)).await;
-            }
-        });
+        let app = App::new().route(
+            "/",
+            get(later(async move |call: &mut Call| {
+                let _guard = guarded.guard();
+                let mut body = call.begin(Head::new(Status::OK));
+                while body.send(&[b'0'; 10_000]).await.is_ok() {
+                    body.sleep(Duration::from_millis(pause_ms)).await;
+                }
+            })),
+        );
         let mut tested = Tested::new(app).expect("one route");
         let mut client = tested.connect();
         client.send("HEAD / HTTP/1.1\r\nHost: a\r\n\r\nGET /other HTTP/1.1\r\nHost: a\r\n\r\n");
@@ -343,8 +386,7 @@ fn ten_thousand_sleeping_handlers_delay_nobody() {
     const SLEEPING: usize = 10_000;
     for kind in ["async", "coroutine"] {
         let alive = Alive::default();
-        let mut app = app(&alive);
-        app.stacks(StackOptions { stacks_max: SLEEPING, ..StackOptions::default() });
+        let app = app(&alive).stacks(StackOptions { stacks_max: SLEEPING, ..StackOptions::default() });
         let mut tested = Tested::new(app).expect("the routes don't contradict each other");
         let get = |target: &str| format!("GET {target} HTTP/1.1\r\nHost: test\r\n\r\n");
         let mut sleepers: Vec<_> = (0..SLEEPING).map(|_| tested.connect()).collect();
@@ -366,107 +408,5 @@ fn ten_thousand_sleeping_handlers_delay_nobody() {
         let texts = sleepers.iter_mut().filter_map(|client| client.response());
         assert_eq!(texts.filter(|response| response.text() == "slept 5000").count(), SLEEPING, "{kind}");
         assert_eq!(alive.count(), 0);
-    }
-}
-
-/// Work that lasts until the test releases it.
-fn gated() -> (SyncSender<u32>, impl Fn() -> u32 + Clone + Send + Sync + 'static) {
-    let (open, gate) = sync_channel::<u32>(1);
-    let gate: Arc<Mutex<Receiver<u32>>> = Arc::new(Mutex::new(gate));
-    (open, move || gate.lock().expect("nobody panics").recv_timeout(TIMEOUT).expect("the gate opens"))
-}
-
-fn tested(app: App) -> Tested {
-    Tested::new(app).expect("the routes are right")
-}
-
-#[test]
-fn waits_for_offloaded_work_without_simulated_time() {
-    let mut app = App::new();
-    app.get_async("/async", async |call: &mut Call| -> Result<(), Offloaded> {
-        let there = offload(|| thread::current().id()).await?;
-        let (first, second) = (offload(|| 6), offload(|| 7));
-        let product = first.await? * second.await?;
-        call.response().text(&format!("{product} {}", there == thread::current().id()));
-        Ok(())
-    });
-    app.get_coroutine("/line", |line: &mut CoroutineCall| -> Result<(), Offloaded> {
-        let number = (0..100).try_fold(0, |sum, one| Ok(sum + line.offload(move || one)?))?;
-        line.response().text(&number.to_string());
-        Ok(())
-    });
-    let mut tested = tested(app);
-    assert_eq!(tested.get("/async").text(), "42 false");
-    assert_eq!(tested.get("/line").text(), "4950");
-    assert_eq!(tested.now_ms(), 0, "nobody slept");
-}
-
-#[test]
-fn alternates_offloaded_work_and_sleep() {
-    let mut app = App::new();
-    app.get_async("/", async |call: &mut Call| -> Result<(), Offloaded> {
-        for _ in 0..5 {
-            offload(|| ()).await?;
-            call.sleep(Duration::from_secs(1)).await;
-        }
-        call.response().text("done");
-        Ok(())
-    });
-    let mut tested = tested(app);
-    assert_eq!(tested.get("/").text(), "done");
-    assert_eq!(tested.now_ms(), 5000);
-}
-
-#[test]
-fn sends_pieces_before_offloaded_work_is_done() {
-    let (open, work) = gated();
-    let mut app = App::new();
-    app.get_async("/", async move |call: &mut Call| -> Result<(), Gone> {
-        call.send(b"at once ").await?;
-        let number = offload(work.clone()).await.expect("it is done");
-        call.send(number.to_string().as_bytes()).await
-    });
-    let mut tested = tested(app);
-    let mut client = tested.connect();
-    client.send("GET / HTTP/1.1\r\nHost: test\r\n\r\n");
-    tested.settle();
-    let first = String::from_utf8_lossy(client.unread()).into_owned();
-    assert!(first.contains("at once") && client.response().is_none(), "{first}");
-    open.send(42).expect("the work waits for it");
-    tested.settle_offloaded();
-    assert_eq!(client.response().expect("the work is done").text(), "at once 42");
-}
-
-#[test]
-fn does_not_wait_for_abandoned_work() {
-    let (open, work) = gated();
-    let mut app = App::new();
-    let never = work.clone();
-    app.get_async("/", async move |_: &mut Call| -> Result<(), Offloaded> {
-        offload(never.clone()).await.map(drop)
-    });
-    app.get_async("/in-time", async move |call: &mut Call| {
-        let mut work = pin!(offload(work.clone()));
-        let mut late = pin!(call.sleep(Duration::from_secs(5)));
-        poll_fn(|cx| match work.as_mut().poll(cx) {
-            Poll::Ready(_) => Poll::Ready(()),
-            Poll::Pending => late.as_mut().poll(cx),
-        })
-        .await;
-        call.response().status(504).text("too late");
-    });
-    let mut tested = tested(app);
-    let mut client = tested.connect();
-    client.send("GET / HTTP/1.1\r\nHost: test\r\n\r\n");
-    tested.settle();
-    client.reset();
-    tested.settle_offloaded();
-    let mut client = tested.connect();
-    client.send("GET /in-time HTTP/1.1\r\nHost: test\r\n\r\n");
-    tested.pass(Duration::from_secs(5));
-    assert_eq!(client.response().expect("its time is over").status, 504);
-    tested.settle_offloaded();
-    for _ in 0..2 {
-        open.send(0).expect("the work waits for it");
     }
 }

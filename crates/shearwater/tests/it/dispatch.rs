@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use shearwater::{AcceptMode, DriverChoice, Request, Response, Running, Server, Service, Verbosity};
+use shearwater::engine::Request;
+use shearwater::{AcceptMode, DriverChoice, Response, Running, Server, Service, Verbosity};
 use testkit::TestClient;
 
 use crate::local::local_server;
@@ -30,7 +31,7 @@ fn spreads_connections_evenly() {
     const WAVES: usize = 20;
     const WAVE: usize = 500;
     for driver in drivers() {
-        let served = Served::running(dispatching(driver, WORKERS).start(Number).expect("starts"));
+        let served = Served::running(dispatching(driver, WORKERS).start_service(Number).expect("starts"));
         let mut responded_by = [0; WORKERS];
         for _ in 0..WAVES {
             let mut clients: Vec<TestClient> = (0..WAVE).map(|_| served.connect()).collect();
@@ -121,7 +122,7 @@ fn counts_every_closed_connection() {
     const CLIENTS: usize = 4;
     const EACH: usize = 300;
     for driver in drivers() {
-        let served = Served::running(dispatching(driver, 3).start(Number).expect("starts"));
+        let served = Served::running(dispatching(driver, 3).start_service(Number).expect("starts"));
         let address = served.address;
         std::thread::scope(|scope| {
             for _ in 0..CLIENTS {
@@ -145,7 +146,7 @@ fn counts_every_closed_connection() {
 fn start_report_names_the_accept_mode() {
     for mode in [AcceptMode::Reuseport, AcceptMode::Dispatch] {
         let server = local_server().verbosity(Verbosity::Off).workers(2).accept_mode(mode);
-        let running: Running = server.start(Number).expect("starts");
+        let running: Running = server.start_service(Number).expect("starts");
         assert_eq!(running.start_report().accept, mode);
         running.control().stop();
         running.wait().expect("ends normally");

@@ -6,7 +6,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use rustix::process::Signal;
-use shearwater::{App, Call, Error, Request, Response, Timeouts, Verbosity};
+use shearwater::{App, Call, Error, Request, Response, Timeouts, Verbosity, get, later};
 use testkit::{TIMEOUT, TestClient, until_refused};
 
 use crate::process::{self, Process};
@@ -167,7 +167,7 @@ fn drain_ends_at_its_deadline() {
 #[test]
 fn drain_abandons_a_stuck_worker() {
     let (app, gate) = held_app();
-    let running = here().start_app(app).expect("starts");
+    let running = here().start(app).expect("starts");
     let (address, control) = (running.address(), running.control());
     let mut busy = TestClient::connect(address);
     busy.ask("GET", "/wait", &[]);
@@ -213,17 +213,23 @@ fn process() {
         return;
     }
     let (order, ordered) = sync_channel(1);
-    let mut app = App::new();
-    app.get("/drain", move |_: &Request, response: &mut Response| {
-        order.send(()).expect("the process waits for it");
-        response.text("drains");
-    });
-    app.get("/", text("answered"));
-    app.get_async("/never", async |call: &mut Call| {
-        call.sleep(Duration::from_secs(86_400)).await;
-    });
+    let app = App::new()
+        .route(
+            "/drain",
+            get(move |_: &Request, response: &mut Response| {
+                order.send(()).expect("the process waits for it");
+                response.text("drains");
+            }),
+        )
+        .route("/", get(text("answered")))
+        .route(
+            "/never",
+            get(later(async |call: &mut Call| {
+                call.sleep(Duration::from_secs(86_400)).await;
+            })),
+        );
     let server = here().verbosity(Verbosity::Off).drain_ms(86_400_000).handle_signals();
-    let running = server.start_app(app).expect("starts");
+    let running = server.start(app).expect("starts");
     process::serves(running.address());
     let control = running.control();
     thread::spawn(move || ordered.recv().map(|()| control.drain(86_400_000)));

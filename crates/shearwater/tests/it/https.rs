@@ -5,7 +5,10 @@ use std::os::unix::net::UnixStream;
 use std::thread;
 use std::time::Duration;
 
-use shearwater::{App, Call, Gone, HandedOver, Request, Response, Verbosity};
+use shearwater::{
+    App, Call, Gone, HandedOver, Head, Reading, Request, Response, Status, Verbosity, buffered, get, later,
+    later_reading, post,
+};
 use testkit::TestClient;
 use testkit::tls::ClientTls;
 
@@ -16,46 +19,66 @@ use crate::served::{Served, drivers};
 const LARGE_BYTES: usize = 8 * 1024 * 1024;
 
 fn app() -> App {
-    let mut app = App::new();
-    app.get("/scheme", |request: &Request, response: &mut Response| {
-        response.text(request.scheme());
-    });
-    app.post("/kept", |request: &Request, response: &mut Response| {
-        response.body(request.body());
-    })
-    .buffer(1_000_000);
-    app.post_async("/echo", async |call: &mut Call| {
-        while let Some(piece) = call.read().await.map(<[u8]>::to_vec) {
-            call.send(&piece).await?;
-        }
-        Ok::<(), Gone>(())
-    })
-    .read();
-    app.post_async("/count", async |call: &mut Call| {
-        let mut count = 0;
-        while let Some(piece) = call.read().await {
-            count += piece.len();
-        }
-        call.response().text(&count.to_string());
-    })
-    .read();
-    app.get_async("/events", async |call: &mut Call| {
-        for number in 0..3 {
-            call.sleep(Duration::from_millis(20)).await;
-            call.send(format!("event {number}\n").as_bytes()).await?;
-        }
-        Ok::<(), Gone>(())
-    });
-    app.get_async("/large", async |call: &mut Call| {
-        for _ in 0..LARGE_BYTES / 4096 {
-            call.send(&[b'x'; 4096]).await?;
-        }
-        Ok::<(), Gone>(())
-    });
-    app.get("/up", |request: &Request, response: &mut Response| {
-        response.upgrade(request, "x", |handed| drop(thread::spawn(|| echo(handed))));
-    });
-    app
+    App::new()
+        .route(
+            "/scheme",
+            get(|request: &Request, response: &mut Response| {
+                response.text(request.scheme());
+            }),
+        )
+        .route(
+            "/kept",
+            post(buffered(1_000_000, |_: &Request, body: &[u8], response: &mut Response| {
+                response.body(body);
+            })),
+        )
+        .route(
+            "/echo",
+            post(later_reading(async |call: &mut Call<(), Reading>| {
+                let mut body = call.begin(Head::new(Status::OK));
+                while let Some(piece) = body.read().await.map(<[u8]>::to_vec) {
+                    body.send(&piece).await?;
+                }
+                Ok::<_, Gone>(body.end())
+            })),
+        )
+        .route(
+            "/count",
+            post(later_reading(async |call: &mut Call<(), Reading>| {
+                let mut count = 0;
+                while let Some(piece) = call.read().await {
+                    count += piece.len();
+                }
+                call.response().text(&count.to_string());
+            })),
+        )
+        .route(
+            "/events",
+            get(later(async |call: &mut Call| {
+                let mut body = call.begin(Head::new(Status::OK));
+                for number in 0..3 {
+                    body.sleep(Duration::from_millis(20)).await;
+                    body.send(format!("event {number}\n").as_bytes()).await?;
+                }
+                Ok::<_, Gone>(body.end())
+            })),
+        )
+        .route(
+            "/large",
+            get(later(async |call: &mut Call| {
+                let mut body = call.begin(Head::new(Status::OK));
+                for _ in 0..LARGE_BYTES / 4096 {
+                    body.send(&[b'x'; 4096]).await?;
+                }
+                Ok::<_, Gone>(body.end())
+            })),
+        )
+        .route(
+            "/up",
+            get(|request: &Request, response: &mut Response| {
+                response.upgrade(request, "x", |handed| drop(thread::spawn(|| echo(handed))));
+            }),
+        )
 }
 
 /// Echoes what an upgraded connection receives, until its end.

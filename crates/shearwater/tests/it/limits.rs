@@ -4,7 +4,8 @@ use std::io::ErrorKind;
 
 use shearwater::tasks::yield_now;
 use shearwater::{
-    App, Call, CoroutineCall, Fast, Limits, Request, Response, Server, Service, Timeouts, TrustedProxies,
+    App, Call, Gone, Head, Limits, Line, Reading, Request, Response, Server, Service, Status, Timeouts,
+    TrustedProxies, get, later, later_reading, line, line_reading, post,
 };
 use testkit::{ClientResponse, TestClient};
 
@@ -14,7 +15,7 @@ use crate::served::{Served, drivers, here};
 const MORE_BYTES: usize = 1024 * 1024;
 
 fn served(server: Server) -> Served {
-    Served::of(server, App::of(|_: &Request, _: &mut Response| {}))
+    Served::of(server, App::new().fallback(|_: &Request, _: &mut Response| {}))
 }
 
 fn small() -> Server {
@@ -115,70 +116,58 @@ fn closes_idle_connections_without_a_response() {
 const TEXT: &str = "some text";
 
 /// Paths of handlers with immediate, whole responses.
-const WHOLE: [&str; 6] = ["/fast", "/sync", "/async", "/async-late", "/coroutine", "/mounted/x"];
+const WHOLE: [&str; 6] = ["/replies", "/sync", "/async", "/async-late", "/coroutine", "/mounted/x"];
 /// Paths of handlers that stream without a length.
 const STREAMS: [&str; 2] = ["/async-stream", "/coroutine-stream"];
 
 /// An app with each kind of handler, all with this status.
 fn app(status: u16) -> App {
-    let mut app = App::new();
-    app.fast(
-        "/fast",
-        Fast::with(move |response| {
-            response.status(status).text(TEXT);
-        }),
-    );
-    app.get("/sync", move |_: &Request, response: &mut Response| {
+    let reply = (Status::new(status), TEXT);
+    let sync = move |_: &Request, response: &mut Response| {
         response.status(status).text(TEXT);
-    });
-    app.get_async("/async", async move |call: &mut Call| {
-        call.response().status(status).text(TEXT);
-    });
-    app.get_async("/async-late", async move |call: &mut Call| {
+    };
+    let yielding = async move |_: &mut Call| {
         yield_now().await;
-        call.response().status(status).text(TEXT);
-    });
-    app.get_async("/async-stream", async move |call: &mut Call| {
-        call.response().status(status);
-        call.begin(None);
-        call.send(TEXT.as_bytes()).await
-    });
-    app.get_coroutine("/coroutine", move |line: &mut CoroutineCall| {
-        line.yield_now();
-        line.response().status(status).text(TEXT);
-    });
-    app.get_coroutine("/coroutine-stream", move |line: &mut CoroutineCall| {
-        line.response().status(status);
-        line.begin(None);
-        line.send(TEXT.as_bytes())
-    });
-    app.mount("/mounted", move |_| Mounted(status));
-    app.post("/post", move |_: &Request, response: &mut Response| {
-        response.status(status).text(TEXT);
-    });
-    app.post_async("/post-async", async move |call: &mut Call| {
-        call.response().status(status).text(TEXT);
-    });
-    app.post_async("/post-unread", async move |call: &mut Call| {
+        reply
+    };
+    let reading = async move |_: &mut Call<(), Reading>| {
         yield_now().await;
-        call.response().status(status).text(TEXT);
-    })
-    .read();
-    app.post_coroutine("/post-coroutine", move |line: &mut CoroutineCall| {
+        reply
+    };
+    let streaming = async move |call: &mut Call| {
+        let mut body = call.begin(Head::new(reply.0));
+        body.send(TEXT).await?;
+        Ok::<_, Gone>(body.end())
+    };
+    let coroutine = move |line: &mut Line| {
         line.yield_now();
-        line.response().status(status).text(TEXT);
-    });
-    app.post_coroutine("/post-coroutine-unread", move |line: &mut CoroutineCall| {
-        line.response().status(status).text(TEXT);
-    })
-    .read();
-    app
+        reply
+    };
+    let streaming_coroutine = move |line: &mut Line| {
+        let mut body = line.begin(Head::new(reply.0));
+        body.send(TEXT)?;
+        Ok::<_, Gone>(body.end())
+    };
+    App::new()
+        .route("/replies", get(move |_: &Request| reply))
+        .route("/sync", get(sync))
+        .route("/async", get(later(async move |_: &mut Call| reply)))
+        .route("/async-late", get(later(yielding)))
+        .route("/async-stream", get(later(streaming)))
+        .route("/coroutine", get(line(coroutine)))
+        .route("/coroutine-stream", get(line(streaming_coroutine)))
+        .mount("/mounted", move |_| Mounted(status))
+        .route("/post", post(sync))
+        .route("/post-async", post(later(async move |_: &mut Call| reply)))
+        .route("/post-unread", post(later_reading(reading)))
+        .route("/post-coroutine", post(line(coroutine)))
+        .route("/post-coroutine-unread", post(line_reading(move |_: &mut Line<(), Reading>| reply)))
 }
 
 struct Mounted(u16);
 
 impl Service for Mounted {
-    fn respond(&self, _: &Request<'_>, response: &mut Response<'_>) {
+    fn respond(&self, _: &shearwater::engine::Request<'_>, response: &mut Response<'_>) {
         response.status(self.0).text(TEXT);
     }
 }
@@ -309,7 +298,7 @@ fn rejects_by_the_head_without_waiting_for_the_body() {
             ("/mounted/x", "", 403),
             ("/none", "", 404),
             ("/sync", "", 405),
-            ("/fast", "", 405),
+            ("/replies", "", 405),
             ("/post", "Content-Length: 99999999\r\n", 413),
             ("/post-unread", "Content-Length: 99999999\r\n", 413),
             ("/post", "Expect: more\r\n", 417),

@@ -10,7 +10,7 @@ use shearwater::{Http2Options, ListenAddress, Server};
 
 /// Returns a server on a free port.
 pub(crate) fn local_server() -> Server {
-    let server = if testkit::tls::is_on() { server_by_tls() } else { Server::new("127.0.0.1:0") };
+    let server = if testkit::tls::is_on() { server_by_tls() } else { Server::bind("127.0.0.1:0") };
     server.http2(http2())
 }
 

@@ -1,19 +1,38 @@
 //! Middleware: order, paths, and early ends.
 
 use std::ops::ControlFlow;
+use std::sync::{Arc, Mutex};
 
-use shearwater::{App, Call, Fast, Request, Response};
+use shearwater::{App, Call, Reading, Request, Response, after, get, guard, later_reading, post};
 use testkit::TestClient;
 
 use crate::served::Served;
 
-/// Adds a header field and continues.
-pub(crate) fn note(
-    name: &'static str,
-) -> impl Fn(&Request<'_>, &mut Response<'_>) -> ControlFlow<()> + Send + Sync {
-    move |_, response| {
-        response.field("X-Way", name);
-        ControlFlow::Continue(())
+/// Adds a name to those of the request's heads, which [`way`] takes.
+#[derive(Clone, Default)]
+struct Heads(Arc<Mutex<Vec<&'static str>>>);
+
+impl Heads {
+    fn note(
+        &self,
+        name: &'static str,
+    ) -> impl Fn(&Request<'_>, &mut Response<'_>) -> ControlFlow<()> + Send + Sync + use<> {
+        let heads = self.clone();
+        move |_, response| {
+            heads.0.lock().expect("no panic").push(name);
+            response.field("X-Passing", "lost");
+            ControlFlow::Continue(())
+        }
+    }
+
+    /// Returns a response's status, and the names of the steps that have seen its request.
+    fn way(&self, client: &mut TestClient, method: &str, target: &str) -> (u16, String) {
+        let response = client.request(method, target, &[]);
+        assert_eq!(response.field("X-Passing"), None);
+        let named = |field: &&(String, String)| field.0.eq_ignore_ascii_case("x-way");
+        let behind = response.fields.iter().filter(named).map(|(_, value)| value.as_str());
+        let heads = std::mem::take(&mut *self.0.lock().expect("no panic"));
+        (response.status, heads.into_iter().chain(behind).collect::<Vec<_>>().join(", "))
     }
 }
 
@@ -25,49 +44,41 @@ pub(crate) fn sign(name: &'static str) -> impl Fn(&Request<'_>, &mut Response<'_
     }
 }
 
-fn way(client: &mut TestClient, method: &str, target: &str) -> (u16, String) {
-    let response = client.request(method, target, &[]);
-    let way = response
-        .fields
-        .iter()
-        .filter(|(name, _)| name.eq_ignore_ascii_case("x-way"))
-        .map(|(_, value)| value.as_str());
-    (response.status, way.collect::<Vec<_>>().join(", "))
-}
-
 fn handler(_: &Request, response: &mut Response) {
     response.field("X-Way", "handler");
 }
 
 /// Adds inner scopes and later steps first where the order doesn't matter.
-fn app() -> App {
-    let mut app = App::new();
-    app.scope("/api", |api| {
-        api.after(sign("api1"));
-        api.before(note("api1")).before(note("api2"));
-        api.after(sign("api2"));
-        api.get("/x", handler);
-        api.get("/user/{id}", handler);
-        api.fast("/fast", Fast::text("fast"));
-        api.scope("/in/ner", |inner| {
-            inner.before(note("inner")).after(sign("inner"));
-            inner.get("", handler);
-            inner.get("/", handler);
-        });
-        api.scope("/own", |own| {
-            own.fallback(handler);
-        });
-    });
-    app.before(note("app")).after(sign("app"));
-    app.get("/api/beside", handler);
-    app.get("/other", handler);
-    app.get("/any/{x}/{y}", handler);
-    app
+fn app(heads: &Heads) -> App {
+    App::new()
+        .scope("/api", |api| {
+            api.with(after(sign("api1")))
+                .with(guard(heads.note("api1")))
+                .with(guard(heads.note("api2")))
+                .with(after(sign("api2")))
+                .route("/x", get(handler))
+                .route("/user/{id}", get(handler))
+                .route("/fast", get("fast"))
+                .scope("/in/ner", |inner| {
+                    inner
+                        .with(guard(heads.note("inner")))
+                        .with(after(sign("inner")))
+                        .route("", get(handler))
+                        .route("/", get(handler))
+                })
+                .scope("/own", |own| own.fallback(handler))
+        })
+        .with(guard(heads.note("app")))
+        .with(after(sign("app")))
+        .route("/api/beside", get(handler))
+        .route("/other", get(handler))
+        .route("/any/{x}/{y}", get(handler))
 }
 
 #[test]
 fn runs_middleware_from_outer_to_inner_scopes_and_back() {
-    let served = Served::app(app());
+    let heads = Heads::default();
+    let served = Served::app(app(&heads));
     let mut client = served.connect();
     let api = |status, handler| {
         format!("app, api1, api2, {handler}api2 {status}, api1 {status}, app {status}").replace("  ", " ")
@@ -90,47 +101,50 @@ fn runs_middleware_from_outer_to_inner_scopes_and_back() {
         ("GET", "/apix", 404, "app, app 404".to_owned()),
         ("OPTIONS", "*", 204, "app, app 204".to_owned()),
     ] {
-        assert_eq!(way(&mut client, method, target), (status, expected), "{method} {target}");
+        assert_eq!(heads.way(&mut client, method, target), (status, expected), "{method} {target}");
     }
 }
 
 #[test]
 fn middleware_can_end_a_request() {
-    let mut app = App::new();
-    app.before(note("first"));
-    app.before(|request: &Request, response: &mut Response| {
-        if request.head().field_named("X-Key").is_some() {
-            return ControlFlow::Continue(());
-        }
-        response.status(401).text("who are you?");
-        ControlFlow::Break(())
-    });
-    app.before(note("third"));
-    app.after(sign("after"));
-    app.get("/", handler);
+    let heads = Heads::default();
+    let app = App::new()
+        .with(guard(heads.note("first")))
+        .with(guard(|request: &Request, response: &mut Response| {
+            if request.head().field_named("X-Key").is_some() {
+                return ControlFlow::Continue(());
+            }
+            response.status(401).text("who are you?");
+            ControlFlow::Break(())
+        }))
+        .with(guard(heads.note("third")))
+        .with(after(sign("after")))
+        .route("/", get(handler));
     let served = Served::app(app);
     let mut client = served.connect();
     let stopped = client.get("/");
     assert_eq!((stopped.status, stopped.text()), (401, "who are you?"));
-    assert_eq!(way(&mut client, "GET", "/"), (401, "first, after 401".to_owned()));
-    assert_eq!(way(&mut client, "GET", "/none"), (401, "first, after 401".to_owned()));
+    heads.0.lock().expect("no panic").clear();
+    assert_eq!(heads.way(&mut client, "GET", "/"), (401, "first, after 401".to_owned()));
+    assert_eq!(heads.way(&mut client, "GET", "/none"), (401, "first, after 401".to_owned()));
     let let_in = client.request("GET", "/", &["X-Key: 1"]);
     assert_eq!((let_in.status, let_in.text()), (200, ""));
 }
 
 #[test]
 fn guards_paths_in_every_encoding() {
-    let mut app = App::new();
-    app.fallback(handler);
-    app.get("/{a}/{b}", handler);
-    app.get("/{a}/{b}/{c}", handler);
-    app.scope("/secret", |secret| {
-        secret.before(|_: &Request, response: &mut Response| {
-            response.status(403);
-            ControlFlow::Break(())
+    let app = App::new()
+        .fallback(handler)
+        .route("/{a}/{b}", get(handler))
+        .route("/{a}/{b}/{c}", get(handler))
+        .scope("/secret", |secret| {
+            secret
+                .with(guard(|_: &Request, response: &mut Response| {
+                    response.status(403);
+                    ControlFlow::Break(())
+                }))
+                .route("/{x}", get(handler))
         });
-        secret.get("/{x}", handler);
-    });
     let served = Served::app(app);
     let mut client = served.connect();
     for (target, status) in [
@@ -165,20 +179,22 @@ fn guards_paths_in_every_encoding() {
 
 #[test]
 fn middleware_surrounds_a_handler_that_reads_the_body() {
-    let mut app = App::new();
-    app.before(|request: &Request, response: &mut Response| match request.query() {
-        Some("stop") => {
-            response.status(403).text("stopped");
-            ControlFlow::Break(())
-        }
-        _ => ControlFlow::Continue(()),
-    });
-    app.after(sign("after"));
-    app.post_async("/", async |call: &mut Call| {
-        let body = call.read_to_end(10).await.expect("it is short");
-        call.response().body(&body);
-    })
-    .read();
+    let app = App::new()
+        .with(guard(|request: &Request, response: &mut Response| match request.query_raw() {
+            Some("stop") => {
+                response.status(403).text("stopped");
+                ControlFlow::Break(())
+            }
+            _ => ControlFlow::Continue(()),
+        }))
+        .with(after(sign("after")))
+        .route(
+            "/",
+            post(later_reading(async |call: &mut Call<(), Reading>| {
+                let body = call.read_to_end(10).await.expect("it is short");
+                call.response().body(&body);
+            })),
+        );
     let served = Served::app(app);
     let mut client = served.connect();
     for (target, status, body) in [("/", 200, "abc"), ("/?stop", 403, "stopped")] {
@@ -190,12 +206,12 @@ fn middleware_surrounds_a_handler_that_reads_the_body() {
 
 #[test]
 fn panic_in_middleware_costs_only_its_request() {
-    let mut app = App::new();
-    app.before(|request: &Request, _: &mut Response| {
-        assert_eq!(request.query(), None, "asked to");
-        ControlFlow::Continue(())
-    });
-    app.get("/", handler);
+    let app = App::new()
+        .with(guard(|request: &Request, _: &mut Response| {
+            assert_eq!(request.query_raw(), None, "asked to");
+            ControlFlow::Continue(())
+        }))
+        .route("/", get(handler));
     let served = Served::app(app);
     let mut client = served.connect();
     assert_eq!(client.get("/").status, 200);

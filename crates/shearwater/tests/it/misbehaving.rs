@@ -7,7 +7,9 @@ use std::time::Instant;
 
 use faults::Alive;
 use shearwater::tls::TlsProvider;
-use shearwater::{App, Control, DriverChoice, ListenAddress, Notice, Request, Response, Timeouts, Totals};
+use shearwater::{
+    App, Control, DriverChoice, ListenAddress, Notice, Request, Response, Timeouts, Totals, get,
+};
 use shearwater_engine::{Options, Running, Server};
 use testkit::{TIMEOUT, TestClient};
 
@@ -38,8 +40,8 @@ impl Faulty {
 
     fn with(driver: DriverChoice, options: Options) -> Self {
         let alive = Alive::default();
-        let mut app = App::new();
-        faults::add(&mut app, &alive);
+        let state = alive.clone();
+        let app = faults::add(App::with_state(move |_| state.clone()));
         let routes = app.build().expect("its routes are right");
         let free = SocketAddr::from(([127, 0, 0, 1], 0));
         let address = if testkit::tls::is_on() { ListenAddress::Tls(free) } else { free.into() };
@@ -308,20 +310,29 @@ fn reports_a_blocked_worker() {
 }
 
 fn faulty_app() -> App {
-    let mut app = App::new();
-    app.get("/", text("fine"));
-    app.get("/panic", |_: &Request, response: &mut Response| {
-        response.field("X-Half", "done").text("half done");
-        panic!("asked to");
-    });
-    app.get("/status", |_: &Request, response: &mut Response| {
-        response.status(99);
-    });
-    app.get("/field", |request: &Request, response: &mut Response| {
-        let (name, value) = request.query().and_then(|query| query.split_once('=')).expect("a field to set");
-        response.text("kept back").field(name, value.replace("%0d%0a", "\r\n"));
-    });
-    app
+    App::new()
+        .route("/", get(text("fine")))
+        .route(
+            "/panic",
+            get(|_: &Request, response: &mut Response| {
+                response.field("X-Half", "done").text("half done");
+                panic!("asked to");
+            }),
+        )
+        .route(
+            "/status",
+            get(|_: &Request, response: &mut Response| {
+                response.status(99);
+            }),
+        )
+        .route(
+            "/field",
+            get(|request: &Request, response: &mut Response| {
+                let (name, value) =
+                    request.query_raw().and_then(|query| query.split_once('=')).expect("a field to set");
+                response.text("kept back").field(name, value.replace("%0d%0a", "\r\n"));
+            }),
+        )
 }
 
 #[track_caller]

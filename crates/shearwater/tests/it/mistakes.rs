@@ -1,16 +1,19 @@
 //! Mistakes in routes, all reported at startup with their places.
 
 use std::ops::ControlFlow;
+use std::time::Duration;
 
-use shearwater::{App, Cors, Error, Fast, Method, Request, Response, RouteError, Server};
+use shearwater::{
+    App, Call, Cors, Error, Fast, Method, Request, Response, RouteError, Server, get, guard, later, on, post,
+    put,
+};
 
 fn noop(_: &Request, _: &mut Response) {}
 
 /// Returns the only mistake of an app, without places, whose lines other tests check.
 #[track_caller]
-fn mistake(define: impl FnOnce(&mut App)) -> String {
-    let mut app = App::new();
-    define(&mut app);
+fn mistake(define: impl FnOnce(App) -> App) -> String {
+    let app = define(App::new());
     let Err(errors) = app.build() else { panic!("nothing is wrong") };
     assert_eq!(errors.all().len(), 1, "{errors}");
     match &errors.all()[0] {
@@ -23,53 +26,43 @@ fn mistake(define: impl FnOnce(&mut App)) -> String {
 
 const LONG_METHOD: &str = "M-OF-MORE-BYTES-THAN-A-METHOD-HAS";
 
-type Define = fn(&mut App);
+type Define = fn(App) -> App;
 
 #[test]
 fn names_both_items_of_a_conflict() {
-    let get: Define = |app| _ = app.get("/a", noop);
-    let fast: Define = |app| _ = app.fast("/a", Fast::text("a"));
-    let pattern: Define = |app| _ = app.get("/a/{x}", noop);
-    let fallback: Define = |app| _ = app.fallback(noop);
-    let propfind: Define = |app| _ = app.route("PROPFIND", "/", noop);
-    let state: Define = |app| _ = app.state(1u8);
-    let local: Define = |app| _ = app.local(|_| 1u8);
-    let conflicts: [(Define, Define, &str); 13] = [
-        (get, get, "GET /a = GET /a"),
-        (get, |app| _ = app.route(Method::Get, "/a", noop), "GET /a = GET /a"),
-        (get, fast, "the fast route /a = GET /a"),
-        (fast, get, "the fast route /a = GET /a"),
-        (fast, fast, "the fast route /a = the fast route /a"),
+    let a: Define = |app| app.route("/a", get(noop));
+    let fast: Define = |app| app.route("/a", get(Fast::text("a")));
+    let pattern: Define = |app| app.route("/a/{x}", get(noop));
+    let fallback: Define = |app| app.fallback(noop);
+    let propfind: Define = |app| app.route("/", on("PROPFIND", noop));
+    let conflicts: [(Define, Define, &str); 11] = [
+        (a, a, "GET /a = GET /a"),
+        (a, |app| app.route("/a", on(Method::Get, noop)), "GET /a = GET /a"),
+        (a, fast, "GET /a = GET /a"),
+        (fast, a, "GET /a = GET /a"),
+        (fast, fast, "GET /a = GET /a"),
         (pattern, pattern, "GET /a/{x} = GET /a/{x}"),
-        (pattern, |app| _ = app.get("/a/{y}", noop), "GET /a/{y} = GET /a/{x}"),
-        (pattern, |app| _ = app.post("/a/{y}", noop), "POST /a/{y} = GET /a/{x}"),
-        (pattern, |app| _ = app.get("/a/{*x}", noop), "GET /a/{*x} = GET /a/{x}"),
+        (pattern, |app| app.route("/a/{y}", get(noop)), "GET /a/{y} = GET /a/{x}"),
+        (pattern, |app| app.route("/a/{y}", post(noop)), "POST /a/{y} = GET /a/{x}"),
+        (pattern, |app| app.route("/a/{*x}", get(noop)), "GET /a/{*x} = GET /a/{x}"),
         (propfind, propfind, "PROPFIND / = PROPFIND /"),
         (fallback, fallback, "the fallback of / = the fallback of /"),
-        (state, state, "the state of type u8 = the state of type u8"),
-        (local, local, "the local state of type u8 = the local state of type u8"),
     ];
     for (first, second, expected) in conflicts {
-        let found = mistake(|app| {
-            first(app);
-            second(app);
-        });
+        let found = mistake(|app| second(first(app)));
         assert_eq!(found, expected);
     }
 }
 
 #[test]
 fn names_the_item_that_hides_an_unreachable_one() {
-    let fallback: Define = |app| _ = app.fallback(noop);
-    let inner: Define = |app| _ = app.scope("/a", |app| _ = app.fallback(noop));
+    let fallback: Define = |app| app.fallback(noop);
+    let inner: Define = |app| app.scope("/a", |app| app.fallback(noop));
     for (hidden, by, expected) in [
         (fallback, "/{*rest}", "the fallback of / < GET /{*rest}"),
         (inner, "/{x}/{*rest}", "the fallback of /a < GET /{x}/{*rest}"),
     ] {
-        let found = mistake(|app| {
-            hidden(app);
-            app.get(by, noop);
-        });
+        let found = mistake(|app| hidden(app).route(by, get(noop)));
         assert_eq!(found, expected);
     }
 }
@@ -87,18 +80,18 @@ fn rejects_paths_that_no_request_has() {
         ("/{*a}/b", "{*name} must be last, because it matches the rest of the path"),
         ("/{a}/{a}", "two of its parameters are named \"a\""),
     ] {
-        assert_eq!(mistake(|app| _ = app.get(path, noop)), format!("GET {path}: {why}"));
+        assert_eq!(mistake(|app| app.route(path, get(noop))), format!("GET {path}: {why}"));
     }
-    let scope = mistake(|app| _ = app.scope("/{x}", |_| {}));
+    let scope = mistake(|app| app.scope("/{x}", |app| app));
     assert_eq!(scope, "the scope /{x}: a prefix can't have parameters");
-    let inner = mistake(|app| _ = app.scope("/a", |app| _ = app.get("b", noop)));
+    let inner = mistake(|app| app.scope("/a", |app| app.route("b", get(noop))));
     assert_eq!(inner, "GET b: a path must begin with a slash");
 }
 
 #[test]
 fn rejects_methods_that_cannot_be_routed() {
     for (method, name) in [(Method::Connect, "CONNECT"), (Method::Other, "Other")] {
-        let found = mistake(|app| _ = app.route(method, "/", noop));
+        let found = mistake(|app| app.route("/", on(method, noop)));
         assert_eq!(found, format!("{name} /: {method:?} can't be routed"));
     }
     const TOKEN: &str = "a method is a token of at most 32 bytes";
@@ -112,19 +105,19 @@ fn rejects_methods_that_cannot_be_routed() {
         ("Patch", "method names are case-sensitive; help: write \"PATCH\"".to_owned()),
         ("connect", "method names are case-sensitive; help: write \"CONNECT\"".to_owned()),
     ] {
-        assert_eq!(mistake(|app| _ = app.route(name, "/", noop)), format!("{name} /: {why}"));
+        assert_eq!(mistake(|app| app.route("/", on(name, noop))), format!("{name} /: {why}"));
     }
 }
 
 #[test]
 fn rejects_upgrades_that_no_request_can_have() {
-    let of_post = mistake(|app| _ = app.post("/", noop).upgrades("websocket"));
-    assert_eq!(of_post, "POST /: `.upgrades(protocol)` is for routes of GET");
-    let spaced = mistake(|app| _ = app.get("/", noop).upgrades("web socket"));
-    assert_eq!(spaced, "GET /: invalid protocol \"web socket\"; help: write a name such as \"websocket\"");
+    let of_post = mistake(|app| app.route("/", post(noop).upgrades("websocket")));
+    assert_eq!(of_post, "the upgrades of /: `.upgrades(protocol)` is for tables with a handler of GET");
+    let spaced = mistake(|app| app.route("/", get(noop).upgrades("web socket")));
+    let why = "invalid protocol \"web socket\"; help: write a name such as \"websocket\"";
+    assert_eq!(spaced, format!("the upgrades of /: {why}"));
 }
 
-/// Rejects parameters in the syntax of other routers.
 #[test]
 fn corrects_parameters_of_other_routers() {
     const BRACES: &str = "a parameter is written {name}";
@@ -155,19 +148,19 @@ fn corrects_parameters_of_other_routers() {
         ("/{path...}", ALL, "/{*path}"),
         ("/{...path}", ALL, "/{*path}"),
     ] {
-        let given = mistake(|app| _ = app.get(path, noop));
+        let given = mistake(|app| app.route(path, get(noop)));
         assert_eq!(given, format!("GET {path}: {why}; help: write {right:?}"));
-        let given = mistake(|app| _ = app.fast(path, Fast::text("a")));
-        assert_eq!(given, format!("the fast route {path}: {why}; help: write {right:?}"));
+        let given = mistake(|app| app.route(path, get(Fast::text("a"))));
+        assert_eq!(given, format!("GET {path}: {why}; help: write {right:?}"));
     }
     for (path, right) in [("/static/*", "/static"), ("/static/{*path}", "/static"), ("/*", "/")] {
-        let given = mistake(|app| _ = app.scope(path, |_| {}));
+        let given = mistake(|app| app.scope(path, |app| app));
         let why = "a prefix includes all paths under it";
         assert_eq!(given, format!("the scope {path}: {why}; help: write {right:?}"));
     }
     let mut app = App::new();
     for path in ["/v1/things:batch", "/a:b/{id}", "/{{id}}", "/a*b", "/a-{b}.html", "/{image-number}"] {
-        app.get(path, noop);
+        app = app.route(path, get(noop));
     }
     assert!(app.build().is_ok(), "these are what they say");
 }
@@ -186,73 +179,70 @@ fn rejects_parameters_in_prefixes() {
         ("/a/*", REST),
         ("/a/{*x}", REST),
     ] {
-        let given =
-            mistake(|app| _ = app.mount(path, |_| App::new().build().expect("no mistakes").service(0)));
+        let given = mistake(|app| app.mount(path, |_| App::new().build().expect("no mistakes").service(0)));
         assert_eq!(given, format!("the mount {path}: {why}"));
-        let inner: [fn(&mut App); 2] = [
-            |app| _ = app.mount("/", |_| App::new().build().expect("no mistakes").service(0)),
-            |app| _ = app.fallback(noop),
+        let inner: [fn(App) -> App; 2] = [
+            |app| app.mount("/", |_| App::new().build().expect("no mistakes").service(0)),
+            |app| app.fallback(noop),
         ];
         for define in inner {
-            let given = mistake(|app| _ = app.scope(path, define));
+            let given = mistake(|app| app.scope(path, define));
             assert_eq!(given, format!("the scope {path}: {why}"));
         }
     }
     let mut app = App::new();
     for path in ["/a:b", "/c*d", "/e<f>"] {
-        app.mount(path, |_| App::new().build().expect("no mistakes").service(0));
+        app = app.mount(path, |_| App::new().build().expect("no mistakes").service(0));
     }
     assert!(app.build().is_ok(), "these are what they say");
 }
 
 #[test]
-fn rejects_read_on_sync_handlers() {
-    const WHY: &str = "`.read()` is for async handlers and coroutines";
-    let given = mistake(|app| _ = app.post("/upload", noop).read());
-    let help =
-        "add the handler with `post_async` or `post_coroutine`, or buffer the body with `.buffer(bytes_max)`";
-    assert_eq!(given, format!("POST /upload: {WHY}; help: {help}"));
-    let given = mistake(|app| _ = app.put("/upload/{id}", noop).read());
-    let help = "add the handler with `route_async` or `route_coroutine`, or buffer the body with `.buffer(bytes_max)`";
-    assert_eq!(given, format!("PUT /upload/{{id}}: {WHY}; help: {help}"));
-    let given = mistake(|app| _ = app.fallback(noop).read());
-    assert_eq!(given, format!("the fallback of /: {WHY}; help: buffer the body with `.buffer(bytes_max)`"));
-    let mut app = App::new();
-    app.post_async("/a", async |_: &mut shearwater::Call| {}).read();
-    app.post("/b", noop).read().buffer(1);
+fn rejects_a_timeout_of_handlers_that_do_not_wait() {
+    let second = Duration::from_secs(1);
+    let given = mistake(|app| app.route("/a", get(noop).post(noop).timeout(second)));
+    assert_eq!(given, "the timeout of /a: none of its handlers waits; help: remove it");
+    let app = App::new().route("/a", get(noop).post(later(async |_: &mut Call| ())).timeout(second));
     assert!(app.build().is_ok());
 }
 
 #[test]
-fn rejects_invalid_fast_routes() {
+fn rejects_invalid_constants() {
     for (fast, why) in [
         (Fast::text("a").field("Bad name", "x"), "the field \"Bad name\""),
         (Fast::text("a").field("X", "a\r\nb"), "the field \"X\""),
         (Fast::text("a").field("Content-Length", "1"), "the server's own"),
         (Fast::text("a").field("Content-Type", "x/y"), "Content-Type"),
         (Fast::bytes("a\nb", b"x".as_slice()), "Content-Type"),
-        (Fast::text("a").methods(&[]), "no methods"),
-        (Fast::text("a").methods(&[Method::Connect]), "can't be routed"),
-        (Fast::text("a").cors(Cors::any().credentials()), "credentials"),
-        (Fast::text("a").cors(Cors::origins(["https://example.org/"])), "invalid origin"),
-        (Fast::text("a").cors(Cors::origins(["example.org"])), "invalid origin"),
-        (Fast::with(|_| {}).cors(Cors::any().headers("X\n")), "Access-Control-Allow-Headers"),
     ] {
-        let told = mistake(|app| _ = app.fast("/a", fast));
-        assert!(told.starts_with("the fast route /a: ") && told.contains(why), "{told}");
+        let told = mistake(|app| app.route("/a", get(fast)));
+        assert!(told.starts_with("GET /a: ") && told.contains(why), "{told}");
     }
-    let told = mistake(|app| _ = app.fast("/{a}", Fast::text("a")));
-    assert_eq!(told, "the fast route /{a}: a fast route can't have parameters");
+}
+
+#[test]
+fn rejects_invalid_cors_policies_once() {
+    for (cors, why) in [
+        (Cors::any().credentials(), "credentials"),
+        (Cors::origins(["https://example.org/"]), "invalid origin"),
+        (Cors::origins(["example.org"]), "invalid origin"),
+        (Cors::any().headers("X\n"), "Access-Control-Allow-Headers"),
+        (Cors::any().expose("X\n"), "Access-Control-Expose-Headers"),
+    ] {
+        let told = mistake(|app| app.route("/a", get("a").post(noop).cors(cors)));
+        assert!(told.starts_with("the CORS policy of /a: ") && told.contains(why), "{told}");
+    }
+    let told = mistake(|app| app.route("/a", on(Method::Options, noop).get("a").cors(Cors::any())));
+    assert_eq!(told, "OPTIONS /a = the CORS policy of /a");
 }
 
 #[test]
 fn reports_all_mistakes_with_file_and_line() {
-    let mut app = App::new();
-    app.get("/a", noop);
+    let app = App::new().route("/a", get(noop));
     let line = line!() + 1;
-    app.get("/a", noop);
-    app.get("b", noop);
-    let Err(Error::Routes(errors)) = Server::new("127.0.0.1:0").start_app(app) else {
+    let app = app.route("/a", get(noop));
+    let app = app.route("b", get(noop));
+    let Err(Error::Routes(errors)) = Server::bind("127.0.0.1:0").start(app) else {
         panic!("it starts with mistakes")
     };
     let file = file!();
@@ -274,19 +264,18 @@ fn reports_all_mistakes_with_file_and_line() {
 
 #[test]
 fn accepts_routes_without_conflicts() {
-    let mut app = App::new();
-    app.get("/a/{x}", noop);
-    app.post("/a/{x}", noop);
-    app.put("/a/b", noop);
-    app.get("/a/{x}/c", noop);
-    app.get("/{x}/{y}/{z}/{u}", noop);
-    app.get("/b/{*rest}", noop);
-    app.fast("/a/b", Fast::text("a"));
-    app.fallback(noop);
-    app.scope("/a", |app| {
-        app.fallback(noop);
-        app.before(|_: &Request, _: &mut Response| ControlFlow::Continue(()));
-    });
-    app.state(1u8).state(1u16).local(|_| 1u8);
+    let app = App::new()
+        .route("/a/{x}", get(noop))
+        .route("/a/{x}", post(noop))
+        .route("/a/b", put(noop))
+        .route("/a/{x}/c", get("constant"))
+        .route("/{x}/{y}/{z}/{u}", get(noop))
+        .route("/b/{*rest}", get(noop))
+        .route("/a/b", get(Fast::text("a")))
+        .fallback(noop)
+        .scope("/a", |app| {
+            let pass = |_: &Request, _: &mut Response| ControlFlow::Continue(());
+            app.fallback(noop).with(guard(pass))
+        });
     assert!(app.build().is_ok());
 }

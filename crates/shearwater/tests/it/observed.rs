@@ -5,7 +5,7 @@ use std::net::{Shutdown, SocketAddr, TcpStream};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use shearwater::{App, DriverChoice, ExchangeEnd, FinishedExchange, Request, Response};
+use shearwater::{App, DriverChoice, ExchangeEnd, FinishedExchange, Request, Response, get};
 use socket2::{Domain, SockRef, Socket, Type};
 use testkit::TIMEOUT;
 
@@ -30,11 +30,12 @@ struct Observed {
 
 impl Observed {
     fn start(driver: DriverChoice) -> Self {
-        let mut app = App::new();
-        app.get("/", text("short"));
-        app.get("/long", |_: &Request, response: &mut Response| {
-            response.body_static(&BODY);
-        });
+        let app = App::new().route("/", get(text("short"))).route(
+            "/long",
+            get(|_: &Request, response: &mut Response| {
+                response.body_static(&BODY);
+            }),
+        );
         let records = Arc::new(Mutex::new(Vec::new()));
         let kept = Arc::clone(&records);
         let server = here().driver(driver).on_exchange(&[], move |_| {

@@ -3,7 +3,10 @@
 use std::cell::Cell;
 
 use shearwater::engine::{BodyPolicy, Head};
-use shearwater::{App, Call, Fast, Method, Request, Response, Service};
+use shearwater::{
+    App, Call, Fast, Method, Reading, Request, Response, Service, buffered, delete, get, later_reading, on,
+    post,
+};
 
 use crate::served::{Served, text};
 
@@ -13,24 +16,23 @@ fn show(
     params: &'static [&'static str],
 ) -> impl Fn(&Request<'_>, &mut Response<'_>) + Send + Sync {
     move |request, response| {
-        let shown = params.iter().map(|param| request.param(param).unwrap_or("none"));
+        let shown = params.iter().map(|param| request.param_raw(param).unwrap_or("none"));
         response.text(&[name].into_iter().chain(shown).collect::<Vec<_>>().join(" "));
     }
 }
 
 fn app() -> App {
-    let mut app = App::new();
-    app.get("/user/{id}", show("user", &["id", "other"]));
-    app.delete("/user/{id}", show("delete", &["id"]));
-    app.get("/user/me", show("me", &["id"]));
-    app.get("/user/{id}/post/{post}", show("post", &["id", "post"]));
-    app.get("/{a}/{b}/{c}/{d}/{e}", show("five", &["a", "b", "c", "d", "e"]));
-    app.get("/files/{*rest}", show("files", &["rest"]));
-    app.get("/image-{number}.png", show("image", &["number"]));
-    app.get("/{{literal}}", show("literal", &[]));
-    app.get("/other/{name}", show("other", &["name"]));
-    app.get("/other/fixed/{name}", show("fixed", &["name"]));
-    app
+    App::new()
+        .route("/user/{id}", get(show("user", &["id", "other"])))
+        .route("/user/{id}", delete(show("delete", &["id"])))
+        .route("/user/me", get(show("me", &["id"])))
+        .route("/user/{id}/post/{post}", get(show("post", &["id", "post"])))
+        .route("/{a}/{b}/{c}/{d}/{e}", get(show("five", &["a", "b", "c", "d", "e"])))
+        .route("/files/{*rest}", get(show("files", &["rest"])))
+        .route("/image-{number}.png", get(show("image", &["number"])))
+        .route("/{{literal}}", get(show("literal", &[])))
+        .route("/other/{name}", get(show("other", &["name"])))
+        .route("/other/fixed/{name}", get(show("fixed", &["name"])))
 }
 
 #[test]
@@ -90,18 +92,13 @@ fn patterns_have_methods() {
     assert_eq!((head.status, head.field("Content-Length")), (200, Some("11")));
 }
 
+const UNDECODABLE: &str = "the parameter \"name\": not percent-encoded UTF-8\n";
+
 #[test]
 fn decodes_parameters_once() {
-    let mut app = App::new();
-    app.get("/{name}", |request: &Request, response: &mut Response| {
-        match request.param_decoded("name") {
-            Some(name) => response.text(&name),
-            None => response.status(400),
-        };
-    });
-    app.get("/a/{name}", |request: &Request, response: &mut Response| {
-        response.text(request.param_decoded("other").map_or("none", |_| "some"));
-    });
+    let app = App::new()
+        .route("/{name}", get(|request: &Request| request.param::<String>("name")))
+        .route("/a/{name}", get(|request: &Request| request.param_raw("other").map_or("none", |_| "some")));
     let served = Served::app(app);
     let mut client = served.connect();
     for (target, status, body) in [
@@ -111,9 +108,9 @@ fn decodes_parameters_once() {
         ("/%2525", 200, "%25"),
         ("/a%2Fb", 200, "a/b"),
         ("/a+b", 200, "a+b"),
-        ("/%zz", 400, ""),
-        ("/%", 400, ""),
-        ("/%FF", 400, ""),
+        ("/%zz", 400, UNDECODABLE),
+        ("/%", 400, UNDECODABLE),
+        ("/%FF", 400, UNDECODABLE),
         ("/a/x", 200, "none"),
     ] {
         let response = client.get(target);
@@ -123,17 +120,21 @@ fn decodes_parameters_once() {
 
 #[test]
 fn patterns_choose_how_to_take_bodies() {
-    let mut app = App::new();
-    app.post("/kept/{name}", |request: &Request, response: &mut Response| {
-        response.text(request.param("name").unwrap_or("none")).body(request.body());
-    })
-    .buffer(8);
-    app.post_async("/counted/{name}", async |call: &mut Call| {
-        let len = call.read_to_end(100).await.expect("it is short").len();
-        let text = format!("{} {len}", call.param("name").unwrap_or("none"));
-        call.response().text(&text);
-    })
-    .read();
+    let app = App::new()
+        .route(
+            "/kept/{name}",
+            post(buffered(8, |request: &Request, body: &[u8], response: &mut Response| {
+                response.text(request.param_raw("name").unwrap_or("none")).body(body);
+            })),
+        )
+        .route(
+            "/counted/{name}",
+            post(later_reading(async |call: &mut Call<(), Reading>| {
+                let len = call.read_to_end(100).await.expect("it is short").len();
+                let text = format!("{} {len}", call.param_raw("name").unwrap_or("none"));
+                call.response().text(&text);
+            })),
+        );
     let served = Served::app(app);
     let post = |path: &str, body: &str| {
         let response = served.connect().send_body("POST", path, &[], body.as_bytes());
@@ -147,22 +148,20 @@ fn patterns_choose_how_to_take_bodies() {
 #[test]
 fn fast_routes_fall_through_to_patterns_and_fallbacks() {
     let fast = || Fast::text("fast");
-    let mut app = App::new();
-    app.fast("/x/both", fast());
-    app.post("/x/both", show("route", &[]));
-    app.fast("/x/one", fast());
-    app.route(Method::Put, "/x/{name}", show("pattern", &["name"]));
-    app.fast("/y/one", fast());
-    app.scope("/y", |app| {
-        app.fallback(show("fallback", &[]));
-    });
-    app.fast("/z", fast());
+    let app = App::new()
+        .route("/x/both", get(fast()))
+        .route("/x/both", post(show("route", &[])))
+        .route("/x/one", get(fast()))
+        .route("/x/{name}", on(Method::Put, show("pattern", &["name"])))
+        .route("/y/one", get(fast()))
+        .scope("/y", |app| app.fallback(show("fallback", &[])))
+        .route("/z", get(fast()));
     let served = Served::app(app);
     let mut client = served.connect();
     for (method, target, status, body, allow) in [
         ("GET", "/x/both", 200, "fast", None),
         ("POST", "/x/both", 200, "route", None),
-        ("PUT", "/x/both", 405, "Method Not Allowed\n", Some("POST, GET, HEAD, OPTIONS")),
+        ("PUT", "/x/both", 405, "Method Not Allowed\n", Some("GET, POST, HEAD, OPTIONS")),
         ("GET", "/x/one", 200, "fast", None),
         ("PUT", "/x/one", 200, "pattern one", None),
         ("POST", "/x/one", 405, "Method Not Allowed\n", Some("GET, PUT, HEAD, OPTIONS")),
@@ -195,7 +194,7 @@ impl Service for Show {
         }
     }
 
-    fn respond(&self, request: &Request<'_>, response: &mut Response<'_>) {
+    fn respond(&self, request: &shearwater::engine::Request<'_>, response: &mut Response<'_>) {
         self.0.set(self.0.get() + 1);
         if request.query() == Some("read") {
             return response.defer(request, async |mut call| {
@@ -210,17 +209,12 @@ impl Service for Show {
 }
 
 fn mounted() -> App {
-    let mut app = App::new();
-    app.mount("/a", |_| Show::default());
-    app.scope("/s", |app| {
-        app.mount("/t/", |_| Show::default());
-    });
-    app.get("/a/route", text("route"));
-    app.get("/a/{x}/y", text("pattern"));
-    app.scope("/a/inner", |app| {
-        app.fallback(text("fallback"));
-    });
-    app
+    App::new()
+        .mount("/a", |_| Show::default())
+        .scope("/s", |app| app.mount("/t/", |_| Show::default()))
+        .route("/a/route", get(text("route")))
+        .route("/a/{x}/y", get(text("pattern")))
+        .scope("/a/inner", |app| app.fallback(text("fallback")))
 }
 
 #[test]
@@ -252,9 +246,7 @@ fn mounts_paths_without_a_route() {
 
 #[test]
 fn mounts_the_root() {
-    let mut app = App::new();
-    app.mount("/", |_| Show::default());
-    app.get("/{x}", text("pattern"));
+    let app = App::new().mount("/", |_| Show::default()).route("/{x}", get(text("pattern")));
     let served = Served::app(app);
     let mut client = served.connect();
     for (method, target, body) in [
@@ -288,12 +280,13 @@ fn routes_serve_within_another_service() {
             self.0.body_policy(head)
         }
 
-        fn respond(&self, request: &Request<'_>, response: &mut Response<'_>) {
+        fn respond(&self, request: &shearwater::engine::Request<'_>, response: &mut Response<'_>) {
             self.0.respond(request, response.field("X-Within", "yes"));
         }
     }
     let routes = mounted().build().expect("nothing is wrong");
-    let running = crate::served::here().start(move |worker| Within(routes.service(worker))).expect("starts");
+    let running =
+        crate::served::here().start_service(move |worker| Within(routes.service(worker))).expect("starts");
     let served = Served::running(running);
     let response = served.connect().get("/a/route");
     assert_eq!((response.text(), response.field("X-Within")), ("route", Some("yes")));
@@ -301,9 +294,7 @@ fn routes_serve_within_another_service() {
 
 #[test]
 fn mounts_everything_beside_exact_routes() {
-    let mut app = App::new();
-    app.mount("/", |_| Show::default());
-    app.get("/exact", text("exact"));
+    let app = App::new().mount("/", |_| Show::default()).route("/exact", get(text("exact")));
     let served = Served::app(app);
     let mut client = served.connect();
     for (method, target, status, body) in [

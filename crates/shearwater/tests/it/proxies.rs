@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use shearwater::{
     AcceptMode, App, Call, ClientHeader, DriverChoice, Error, Limits, Request, Response, Server, StartError,
-    Timeouts, Totals, TrustedProxies, Verbosity,
+    Timeouts, Totals, TrustedProxies, Verbosity, get, later,
 };
 use testkit::{TIMEOUT, TestClient};
 
@@ -19,16 +19,21 @@ const BINARY: &[u8] =
 
 /// Responds with the client's address and the peer's kind.
 fn app() -> App {
-    let mut app = App::new();
-    app.get("/", |request: &Request, response: &mut Response| {
-        response.text(&format!("{:?} {}", request.client(), request.peer().is_some()));
-    });
-    app.get_async("/later", async |call: &mut Call| {
-        call.sleep(Duration::from_millis(1)).await;
-        let text = format!("{:?} {}", call.client(), call.peer().is_some());
-        call.response().text(&text);
-    });
-    app
+    App::new()
+        .route(
+            "/",
+            get(|request: &Request, response: &mut Response| {
+                response.text(&format!("{:?} {}", request.client(), request.peer().is_some()));
+            }),
+        )
+        .route(
+            "/later",
+            get(later(async |call: &mut Call| {
+                call.sleep(Duration::from_millis(1)).await;
+                let text = format!("{:?} {}", call.client(), call.peer().is_some());
+                call.response().text(&text);
+            })),
+        )
 }
 
 fn trusting(driver: DriverChoice, proxies: &[&str]) -> Server {
@@ -287,7 +292,7 @@ fn trusts_unix_sockets_only_by_name() {
 
 #[test]
 fn does_not_start_without_a_proxy_that_could_send_headers() {
-    let error = here().proxy_protocol(true).start_app(app()).expect_err("nothing is trusted");
+    let error = here().proxy_protocol(true).start(app()).expect_err("nothing is trusted");
     assert!(matches!(error, Error::Start(StartError::NoTrustedProxy)), "{error}");
     assert!(error.to_string().contains("name the trusted proxies"), "{error}");
 }

@@ -5,32 +5,30 @@ use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use rustix::process::Signal;
-use shearwater::{AcceptMode, App, Call, Control, Error, ReloadError, Request, Response};
+use shearwater::{
+    AcceptMode, App, Call, Control, Error, Reading, ReloadError, Request, get, later_reading, post,
+};
 use testkit::{TIMEOUT, TestClient};
 
 use crate::process::{self, Process};
 use crate::served::{Served, drivers, held_app, here, text, until};
 
 /// An app whose state is its version, for immediate and deferred handlers. Returns that state, too.
-fn versioned(version: u64) -> (App, Weak<u64>) {
+fn versioned(version: u64) -> (App<Arc<u64>>, Weak<u64>) {
     let version = Arc::new(version);
     let weak = Arc::downgrade(&version);
-    let mut app = App::new();
-    app.state(version);
-    app.get("/", |request: &Request<'_>, response: &mut Response<'_>| {
-        response.text(&request.state::<Arc<u64>>().to_string());
-    });
-    let handler = async |call: &mut Call| {
+    let handler = async |call: &mut Call<Arc<u64>, Reading>| {
         while call.read().await.is_some() {}
-        let version = call.state::<Arc<u64>>().to_string();
-        call.response().text(&version);
+        call.state().to_string()
     };
-    app.post_async("/", handler).read();
+    let app = App::with_state(move |_| Arc::clone(&version))
+        .route("/", get(|request: &Request<Arc<u64>>| request.state().to_string()))
+        .route("/", post(later_reading(handler)));
     (app, weak)
 }
 
 #[track_caller]
-fn reload(control: &Control, app: App) {
+fn reload<S: 'static>(control: &Control, app: App<S>) {
     app.reload(control).expect("it serves").wait(TIMEOUT).expect("no worker is blocked");
 }
 
@@ -67,9 +65,7 @@ fn replaces_an_app_on_every_driver() {
 #[test]
 fn an_app_with_mistakes_is_refused() {
     let served = Served::app(versioned(1).0);
-    let mut app = App::new();
-    app.get("/", text("one"));
-    app.get("/", text("two"));
+    let app = App::new().route("/", get(text("one"))).route("/", get(text("two")));
     let refused = app.reload(&served.control).expect_err("there are two routes for one path");
     assert!(matches!(refused, Error::Routes(_)), "{refused}");
     assert_eq!(served.connect().get("/").text(), "1");
@@ -83,7 +79,8 @@ fn a_blocked_worker_takes_the_app_later() {
     let mut busy = served.connect();
     busy.ask("GET", "/wait", &[]);
     gate.is_entered(1);
-    let reloading = versioned(2).0.reload(&served.control).expect("it serves");
+    let next = App::new().fallback("2");
+    let reloading = next.reload(&served.control).expect("it serves");
     let unfinished = reloading.wait(Duration::from_millis(1));
     assert_eq!(unfinished, Err(ReloadError::Unfinished { workers: 1 }));
     gate.open();
@@ -117,7 +114,7 @@ fn process() {
         reload(control, versioned(version).0);
         Ok(version.to_string())
     });
-    let running = server.start_app(versioned(1).0).expect("starts");
+    let running = server.start(versioned(1).0).expect("starts");
     process::serves(running.address());
     running.wait().expect("ends normally");
 }

@@ -8,7 +8,7 @@ use std::sync::{Arc, Condvar, Mutex};
 use std::time::Instant;
 
 use shearwater::{
-    AcceptMode, App, Control, DriverChoice, Request, Response, Running, Server, Totals, Verbosity,
+    AcceptMode, App, Control, DriverChoice, Request, Response, Running, Server, Totals, Verbosity, get,
 };
 use testkit::{TIMEOUT, TestClient};
 
@@ -27,13 +27,13 @@ pub(crate) struct Served {
 
 impl Served {
     /// Serves an app with one worker.
-    pub(crate) fn app(app: App) -> Self {
+    pub(crate) fn app<S: 'static>(app: App<S>) -> Self {
         Self::of(here(), app)
     }
 
     /// Serves an app with the test's settings.
-    pub(crate) fn of(server: Server, app: App) -> Self {
-        Self::running(server.start_app(app).expect("starts"))
+    pub(crate) fn of<S: 'static>(server: Server, app: App<S>) -> Self {
+        Self::running(server.start(app).expect("starts"))
     }
 
     pub(crate) fn running(running: Running) -> Self {
@@ -81,7 +81,7 @@ pub(crate) fn connect_unix(path: &Path) -> TestClient<UnixStream> {
 
 /// An app that responds to everything with `served`.
 pub(crate) fn served_app() -> App {
-    App::of(text("served"))
+    App::new().fallback(text("served"))
 }
 
 /// Returns a handler that responds with a text.
@@ -125,16 +125,22 @@ pub(crate) static LARGE: [u8; 64 * 1024 * 1024] = [b'x'; 64 * 1024 * 1024];
 /// An app whose `/wait` waits for the gate. `/large` is larger than buffers.
 pub(crate) fn held_app() -> (App, Arc<Gate>) {
     let gate = Arc::new(Gate::default());
-    let mut app = App::new();
     let held = Arc::clone(&gate);
-    app.get("/wait", move |_: &Request, response: &mut Response| {
-        held.pass();
-        response.text("waited");
-    });
-    app.get("/", text("answered"));
-    app.get("/large", |_: &Request, response: &mut Response| {
-        response.body_static(&LARGE);
-    });
+    let app = App::new()
+        .route(
+            "/wait",
+            get(move |_: &Request, response: &mut Response| {
+                held.pass();
+                response.text("waited");
+            }),
+        )
+        .route("/", get(text("answered")))
+        .route(
+            "/large",
+            get(|_: &Request, response: &mut Response| {
+                response.body_static(&LARGE);
+            }),
+        );
     (app, gate)
 }
 
@@ -158,7 +164,7 @@ const ACCEPT: &str = "SHEARWATER_TEST_ACCEPT";
 pub(crate) fn drivers() -> Vec<DriverChoice> {
     let works = |driver: &DriverChoice| {
         let server = local_server().workers(1).driver(*driver).verbosity(Verbosity::Off);
-        let started = server.start_app(App::new());
+        let started = server.start(App::new());
         started
             .map(|running| drop(Served::running(running)))
             .map_err(|why| println!("skipped: {why}"))

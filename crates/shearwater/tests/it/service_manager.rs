@@ -7,7 +7,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use rustix::process::Signal;
-use shearwater::{App, Request, Response, Server, Verbosity};
+use shearwater::{App, Request, Response, Server, Verbosity, get};
 use shearwater_io::service_manager::monotonic_us;
 use testkit::{TIMEOUT, TestClient, TestFolder};
 
@@ -31,22 +31,28 @@ fn block() {
 
 /// Serves until it is drained.
 fn serve() {
-    let mut app = App::new();
-    app.get("/", |_: &Request, response: &mut Response| {
-        response.text("here");
-    });
-    app.get("/block", |_: &Request, response: &mut Response| {
-        block();
-        response.text("over");
-    });
+    let app = App::new()
+        .route(
+            "/",
+            get(|_: &Request, response: &mut Response| {
+                response.text("here");
+            }),
+        )
+        .route(
+            "/block",
+            get(|_: &Request, response: &mut Response| {
+                block();
+                response.text("over");
+            }),
+        );
     let server =
-        Server::new("127.0.0.1:0").workers(2).verbosity(Verbosity::Off).notify_manager().handle_signals();
+        Server::bind("127.0.0.1:0").workers(2).verbosity(Verbosity::Off).notify_manager().handle_signals();
     let server = server.http2(http2());
     let server = server.on_reload(|_| {
         block();
         Err::<String, _>("error: nothing to reload\n".to_owned())
     });
-    let running = server.start_app(app).expect("it starts");
+    let running = server.start(app).expect("it starts");
     process::serves(running.address());
     running.wait().expect("it ends in order");
     process::has_ended();

@@ -88,11 +88,11 @@ fn serves_only_a_unix_socket_with_its_own_mode() {
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("socket");
     let address = ListenAddress::Unix { path: path.clone(), mode: 0o600 };
-    let running = Server::new(format!("unix:{}", folder.path().join("other").display()))
+    let running = Server::bind(format!("unix:{}", folder.path().join("other").display()))
         .verbosity(Verbosity::Off)
         .listen_at(address)
         .workers(1)
-        .start_app(served_app())
+        .start(served_app())
         .expect("starts");
     assert_eq!(running.start_report().addresses, []);
     assert_eq!(running.start_report().unix_sockets, [folder.path().join("other"), path.clone()]);
@@ -104,7 +104,7 @@ fn serves_only_a_unix_socket_with_its_own_mode() {
 
 #[track_caller]
 fn refusal(path: &Path) -> String {
-    let started = server(DriverChoice::Auto, 1, AcceptMode::Reuseport, path).start_app(served_app());
+    let started = server(DriverChoice::Auto, 1, AcceptMode::Reuseport, path).start(served_app());
     let error = started.expect_err("it can't start");
     assert!(matches!(&error, Error::Start(StartError::Bind { .. })), "{error:?}");
     error.to_string()
@@ -185,7 +185,7 @@ fn rejects_sockets_that_do_not_listen() {
     let connected = TcpStream::connect(listener.local_addr().expect("its address")).expect("connects");
     let datagrams = UdpSocket::bind("127.0.0.1:0").expect("a free port");
     for socket in [OwnedFd::from(connected), OwnedFd::from(datagrams)] {
-        match Server::on(socket).workers(1).start_app(served_app()).err() {
+        match Server::on(socket).workers(1).start(served_app()).err() {
             Some(Error::Start(StartError::Socket(error))) => {
                 assert_eq!(error.kind(), ErrorKind::InvalidInput);
             }

@@ -20,7 +20,7 @@ fn refusal(started: Result<Running, Error>) -> Error {
 fn rejects_invalid_addresses_with_an_example() {
     for bad in ["", "8080", "127.0.0.1", "127.0.0.1:port", "127.0.0.1:70000", "[::1]", "127.0.0.1:-1", "::1"]
     {
-        let error = refusal(Server::new(bad).start_app(served_app()));
+        let error = refusal(Server::bind(bad).start(served_app()));
         assert!(matches!(&error, Error::Address { given, .. } if given == bad), "{error:?}");
         let sentence = error.to_string();
         assert!(sentence.contains(&format!("{bad:?}")) && sentence.contains("127.0.0.1:8080"), "{sentence}");
@@ -30,11 +30,11 @@ fn rejects_invalid_addresses_with_an_example() {
 #[test]
 fn binds_nothing_if_one_address_is_bad() {
     let free = TcpListener::bind("127.0.0.1:0").expect("a port").local_addr().expect("an address");
-    let error = refusal(Server::new(free.to_string()).listen("nowhere").start_app(served_app()));
+    let error = refusal(Server::bind(free.to_string()).listen("nowhere").start(served_app()));
     assert!(matches!(error, Error::Address { .. }));
     let taken = TcpListener::bind("127.0.0.1:0").expect("a port");
     let taken_address = taken.local_addr().expect("an address").to_string();
-    let error = refusal(Server::new(free.to_string()).listen(taken_address).start_app(served_app()));
+    let error = refusal(Server::bind(free.to_string()).listen(taken_address).start(served_app()));
     assert!(matches!(error, Error::Start(StartError::Bind { .. })));
     TcpListener::bind(free).expect("nobody listens there");
 }
@@ -46,7 +46,7 @@ fn reports_a_taken_port() {
     let own = [1, 3].map(|workers| Served::of(here().workers(workers), served_app()));
     for address in own.iter().map(|served| served.address).chain([foreign_address]) {
         for workers in [1, 2] {
-            let error = refusal(Server::new(address.to_string()).workers(workers).start_app(served_app()));
+            let error = refusal(Server::bind(address.to_string()).workers(workers).start(served_app()));
             assert!(matches!(&error, Error::Start(StartError::Bind { .. })), "{error:?}");
             let expected =
                 format!("{address} is taken by another program: choose another port, or end that program");
@@ -60,7 +60,7 @@ fn reports_a_taken_port() {
 
 #[test]
 fn rejects_an_address_of_another_host() {
-    let error = refusal(Server::new("192.0.2.1:0").start_app(served_app()));
+    let error = refusal(Server::bind("192.0.2.1:0").start(served_app()));
     assert!(error.to_string().starts_with("can't listen on 192.0.2.1:0: "), "{error}");
 }
 
@@ -70,7 +70,7 @@ fn rejects_an_unavailable_driver() {
     for (driver, name) in
         [(DriverChoice::Epoll, "epoll"), (DriverChoice::Uring, "uring"), (DriverChoice::Kqueue, "kqueue")]
     {
-        match here().driver(driver).start_app(served_app()) {
+        match here().driver(driver).start(served_app()) {
             Ok(running) => {
                 let start_report = running.start_report().clone();
                 let _served = Served::running(running);
@@ -93,7 +93,7 @@ fn listens_on_every_address() {
         return;
     }
     let server = here().listen("127.0.0.2:0").listen("127.0.0.1:0").workers(2);
-    let running = server.start_app(served_app()).expect("starts");
+    let running = server.start(served_app()).expect("starts");
     let addresses = running.start_report().addresses.clone();
     let served = Served::running(running);
     assert_eq!(addresses.len(), 3);
@@ -110,7 +110,7 @@ fn listens_on_ipv6_if_available() {
         return;
     }
     let started =
-        Server::new("[::1]:0").http2(crate::local::http2()).verbosity(Verbosity::Off).start_app(served_app());
+        Server::bind("[::1]:0").http2(crate::local::http2()).verbosity(Verbosity::Off).start(served_app());
     assert_eq!(started.is_ok(), TcpListener::bind("[::1]:0").is_ok());
     if let Ok(running) = started {
         let served = Served::running(running);
@@ -123,7 +123,7 @@ fn listens_on_ipv6_if_available() {
 fn creates_one_service_per_worker() {
     struct Number(usize);
     impl Service for Number {
-        fn respond(&self, _: &Request<'_>, response: &mut Response<'_>) {
+        fn respond(&self, _: &shearwater::engine::Request<'_>, response: &mut Response<'_>) {
             response.text(&self.0.to_string());
         }
     }
@@ -134,7 +134,7 @@ fn creates_one_service_per_worker() {
             seen.lock().expect("unpoisoned").push(number);
             Number(number)
         };
-        let running = here().workers(workers).pin(true).start(make).expect("starts");
+        let running = here().workers(workers).pin(true).start_service(make).expect("starts");
         assert_eq!(running.start_report().workers, workers);
         let served = Served::running(running);
         for _ in 0..20 {
@@ -151,7 +151,7 @@ fn creates_one_service_per_worker() {
 
 #[test]
 fn start_report_holds_the_settings() {
-    let running = here().workers(0).backlog(77).start_app(served_app()).expect("starts");
+    let running = here().workers(0).backlog(77).start(served_app()).expect("starts");
     let start_report = running.start_report().clone();
     let _served = Served::running(running);
     assert!(start_report.workers >= 1);
@@ -171,7 +171,7 @@ impl Service for Fragile {
         BodyPolicy::Buffer { bytes_max: 1 }
     }
 
-    fn respond(&self, _: &Request<'_>, _: &mut Response<'_>) {}
+    fn respond(&self, _: &shearwater::engine::Request<'_>, _: &mut Response<'_>) {}
 }
 
 impl Drop for Fragile {
@@ -186,7 +186,7 @@ fn a_service_that_cannot_be_made_fails_the_start() {
     for driver in drivers() {
         for mode in [AcceptMode::Reuseport, AcceptMode::Dispatch] {
             let server = here().driver(driver).accept_mode(mode).workers(3);
-            let error = refusal(server.start(make));
+            let error = refusal(server.start_service(make));
             let expected = "can't make the service of worker 1: the function that makes it panicked (no service for you)";
             assert_eq!(error.to_string(), expected);
             assert!(matches!(error, Error::Start(StartError::Service { worker: 1, .. })));
@@ -199,7 +199,7 @@ fn reports_a_failed_worker_and_ends_the_others() {
     for driver in drivers() {
         for mode in [AcceptMode::Reuseport, AcceptMode::Dispatch] {
             let server = here().driver(driver).accept_mode(mode).workers(3);
-            let running = server.start(|_| Fragile(true)).expect("starts");
+            let running = server.start_service(|_| Fragile(true)).expect("starts");
             let mut client = TestClient::connect(running.address());
             client.ask("POST", "/", &["Content-Length: 1", "Expect: 100-continue"]);
             assert_eq!(client.head().status, 100, "the request has begun");
@@ -227,7 +227,7 @@ fn grows_the_descriptor_table_at_startup() {
             status.lines().find_map(|line| line.strip_prefix("FDSize:")).expect("the size of its table");
         line.trim().parse().expect("a number")
     };
-    let running = here().start_app(served_app()).expect("starts");
+    let running = here().start(served_app()).expect("starts");
     let allowed = running.start_report().descriptors.soft_now;
     let served = Served::running(running);
     assert!(table_entries() >= allowed.min(65_536), "{} of {allowed}", table_entries());
@@ -236,7 +236,7 @@ fn grows_the_descriptor_table_at_startup() {
 
 fn limited_per_address(server: Server) -> Served {
     let limits = Limits { connections_per_address_max: 2, ..Limits::default() };
-    Served::of(server.limits(limits), App::of(|_: &Request, _: &mut Response| {}))
+    Served::of(server.limits(limits), App::new().fallback(|_: &Request, _: &mut Response| {}))
 }
 
 #[track_caller]

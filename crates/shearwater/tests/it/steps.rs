@@ -7,7 +7,9 @@ use std::time::Duration;
 
 use shearwater::tasks::{Order, yield_now};
 use shearwater::testing::Tested;
-use shearwater::{App, Call, CoroutineCall, Limits, Request, Response, Service, Timeouts};
+use shearwater::{
+    App, Call, Limits, Line, Request, Response, Timeouts, after, buffered, get, later, line, post,
+};
 
 use self::kinds::{Cases, Deferring, FAILED, NOT_ALLOWED, NOT_FOUND, STREAMED, Seen, WAIT, WHOLE, app, fill};
 use crate::served::{Served, drivers, here};
@@ -23,7 +25,7 @@ fn request(method: &str, target: &str, fields: &str) -> String {
 }
 
 /// Sends a request and returns all bytes of the response but the date.
-fn exchange(tested: &mut Tested, method: &str, target: &str) -> String {
+fn exchange<S>(tested: &mut Tested<S>, method: &str, target: &str) -> String {
     let mut client = tested.connect();
     client.send(request(method, target, ""));
     tested.pass(WAIT * 2);
@@ -53,7 +55,7 @@ fn are_alike(cases: Cases<'_>, status: u16, seen: &Seen, exchange: impl Fn(&str,
 fn all_are_alike(seen: &Seen, exchange: impl Fn(&str, &str) -> String) {
     let exchange = &exchange;
     let whole = are_alike(&[WHOLE, STREAMED].concat(), 203, seen, exchange);
-    let way = "X-Way: app\r\nX-Way: scope\r\nX-Way: handler\r\nX-Way: scope 203\r\nX-Way: app 203\r\n";
+    let way = "X-Way: handler\r\nX-Way: scope 203\r\nX-Way: app 203\r\n";
     assert!(whole.contains(way) && whole.ends_with("\r\n\r\nthe same"), "{whole}");
     for (cases, status, body) in [
         (NOT_FOUND, 404, "Not Found\n"),
@@ -69,7 +71,7 @@ fn all_are_alike(seen: &Seen, exchange: impl Fn(&str, &str) -> String) {
 #[test]
 fn steps_see_the_response_of_each_kind_of_handler() {
     let seen = Seen::default();
-    let tested = RefCell::new(tested(app(&seen, |_| ())));
+    let tested = RefCell::new(tested(app(&seen, |scope| scope)));
     all_are_alike(&seen, |method, target| exchange(&mut tested.borrow_mut(), method, target));
     let gets: Vec<_> =
         [WHOLE, STREAMED].concat().into_iter().filter(|(method, _)| *method == "GET").collect();
@@ -83,7 +85,7 @@ fn steps_see_the_response_of_each_kind_of_handler() {
 fn steps_see_each_kind_on_each_driver() {
     for driver in drivers() {
         let seen = Seen::default();
-        let served = Served::of(here().driver(driver), app(&seen, |_| ()));
+        let served = Served::of(here().driver(driver), app(&seen, |scope| scope));
         all_are_alike(&seen, |method, target| {
             let mut client = served.connect();
             client.send(request(method, target, "Connection: close\r\n"));
@@ -94,10 +96,10 @@ fn steps_see_each_kind_on_each_driver() {
 
 #[test]
 fn a_step_replaces_the_response_of_each_kind_of_handler() {
-    let replace = |scope: &mut App| {
-        scope.after(|_: &Request<'_>, response: &mut Response<'_>| {
+    let replace = |scope: App| {
+        scope.with(after(|_: &Request<'_>, response: &mut Response<'_>| {
             response.keep_fields(&[]).status(410).html("<p>replaced").field("X-Way", "replaced");
-        });
+        }))
     };
     let seen = Seen::default();
     let tested = RefCell::new(tested(app(&seen, replace)));
@@ -112,10 +114,10 @@ fn a_step_replaces_the_response_of_each_kind_of_handler() {
 
 #[test]
 fn a_step_fails_the_response_of_each_kind_of_handler() {
-    let fail = |scope: &mut App| {
-        scope.after(|_: &Request<'_>, response: &mut Response<'_>| {
+    let fail = |scope: App| {
+        scope.with(after(|_: &Request<'_>, response: &mut Response<'_>| {
             response.field("no token", "");
-        });
+        }))
     };
     let mut tested = tested(app(&Seen::default(), fail));
     let sent: Vec<_> = [WHOLE, STREAMED, NOT_FOUND]
@@ -133,61 +135,43 @@ fn a_step_fails_the_response_of_each_kind_of_handler() {
     }
 }
 
+/// The name of an app and the number of the worker.
+type State = (&'static str, usize);
+
 /// Adds a field with what a step can find out about a request.
-fn describe(request: &Request<'_>, response: &mut Response<'_>) {
-    let (id, state, local) = (request.param("id"), request.state::<&str>(), request.local::<usize>());
+fn describe(request: &Request<'_, State>, response: &mut Response<'_>) {
+    let (id, (name, worker)) = (request.param_raw("id"), request.state());
     let (method, path, query, body) =
-        (request.method(), request.path(), request.query(), request.kept_body());
-    let described = format!("{method:?} {path} {query:?} {id:?} {state} {local} {body:?}");
+        (request.method(), request.path(), request.query_raw(), request.kept_body());
+    let described = format!("{method:?} {path} {query:?} {id:?} {name} {worker} {body:?}");
     response.field("X-Request", described);
 }
 
 #[test]
 fn steps_see_the_request_of_each_kind_of_handler() {
-    type Add = fn(&mut App);
-    let kinds: [Add; 5] = [
+    type Add = fn(App<State>) -> App<State>;
+    let kinds: [Add; 2] = [
         |app| {
-            app.post("/user/{id}", |_: &Request, response: &mut Response| fill(response)).buffer(100);
+            let handler = |_: &Request<State>, body: &[u8], response: &mut Response| {
+                assert_eq!(body, b"body");
+                fill(response);
+            };
+            app.route("/user/{id}", post(buffered(100, handler)))
         },
         |app| {
-            app.post_async("/user/{id}", async |call: &mut Call| fill(&mut call.response())).buffer(100);
-        },
-        |app| {
-            app.post_async("/user/{id}", async |call: &mut Call| {
-                call.sleep(WAIT).await;
-                fill(&mut call.response());
-            })
-            .buffer(100);
-        },
-        |app| {
-            app.post_coroutine("/user/{id}", |line: &mut CoroutineCall| {
-                line.sleep(WAIT);
-                fill(&mut line.response());
-            })
-            .buffer(100);
-        },
-        |app| {
-            app.post("/user/{id}", |request: &Request, response: &mut Response| {
-                Deferring.respond(request, response);
-            })
-            .buffer(100);
+            let handler = |request: &Request<State>, _: &[u8], response: &mut Response| {
+                shearwater::Service::respond(&Deferring, request, response);
+            };
+            app.route("/user/{id}", post(buffered(100, handler)))
         },
     ];
     let sent = kinds.map(|add| {
-        let with_state = |state: &'static str| {
-            let mut app = App::new();
-            app.state(state).local(|worker| worker).after(describe);
-            app
-        };
-        let (mut app, mut inner) = (with_state("outer"), with_state("inner"));
-        app.scope("/in", |scope| {
-            scope.after(describe);
-            add(scope);
-        });
-        inner.scope("/app", add);
-        let inner = inner.build().expect("valid routes");
-        app.mount("/app", move |worker| inner.service(worker));
-        let mut tested = tested(app);
+        let named = |name: &'static str| App::with_state(move |worker| (name, worker)).with(after(describe));
+        let inner = named("inner").scope("/app", add).build().expect("valid routes");
+        let app = named("outer")
+            .scope("/in", |scope| add(scope.with(after(describe))))
+            .mount("/app", move |worker| inner.service(worker));
+        let mut tested = Tested::new(app).expect("valid routes");
         ["/in/user/7?q=1", "/app/user/8"].map(|target| exchange(&mut tested, "POST", target))
     });
     let [in_scope, mounted] = &sent[0];
@@ -203,7 +187,7 @@ fn steps_see_the_request_of_each_kind_of_handler() {
 #[test]
 fn steps_run_once_the_response_is_complete() {
     let seen = Seen::default();
-    let mut tested = tested(app(&seen, |_| ()));
+    let mut tested = tested(app(&seen, |scope| scope));
     for target in ["/in/async/waits", "/in/coroutine/waits", "/in/async/fails-late"] {
         let mut client = tested.connect();
         client.send(request("GET", target, ""));
@@ -229,16 +213,21 @@ fn on_purpose() {
 #[test]
 fn steps_skip_what_the_server_says_on_its_own() {
     let seen = Seen::default();
-    let mut app = app(&seen, |scope| {
-        scope.get("/panics", |_: &Request, _: &mut Response| on_purpose());
-        scope.get_async("/panics/async", async |_: &mut Call| on_purpose());
-        scope.get_async("/panics/late", async |_: &mut Call| {
-            yield_now().await;
-            on_purpose();
-        });
-        scope.get_coroutine("/panics/coroutine", |_: &mut CoroutineCall| on_purpose());
+    let app = app(&seen, |scope| {
+        scope
+            .route("/panics", get(|_: &Request, _: &mut Response| on_purpose()))
+            .route("/panics/async", get(later(async |_: &mut Call| on_purpose())))
+            .route(
+                "/panics/late",
+                get(later(async |_: &mut Call| {
+                    yield_now().await;
+                    on_purpose();
+                })),
+            )
+            .route("/panics/coroutine", get(line(|_: &mut Line| on_purpose())))
     });
-    app.get_async("/waits", async |call: &mut Call| call.sleep(Duration::from_secs(60)).await);
+    let wait = later(async |call: &mut Call| call.sleep(Duration::from_secs(60)).await);
+    let app = app.route("/waits", get(wait));
     let limits = Limits { calls_max: 1, ..Limits::default() };
     let mut tested = Tested::with(app, limits, Timeouts::default(), Order::Fifo).expect("valid routes");
     let panics = ["", "/async", "/late", "/coroutine"].map(|kind| {
@@ -262,9 +251,9 @@ fn steps_skip_what_the_server_says_on_its_own() {
 fn a_panic_in_a_step_costs_only_its_request() {
     let seen = Seen::default();
     let app = app(&seen, |scope| {
-        scope.after(|request: &Request<'_>, _: &mut Response<'_>| {
-            assert_ne!(request.query(), Some("panic"), "on purpose");
-        });
+        scope.with(after(|request: &Request<'_>, _: &mut Response<'_>| {
+            assert_ne!(request.query_raw(), Some("panic"), "on purpose");
+        }))
     });
     let mut tested = tested(app);
     for (method, target) in WHOLE {
@@ -279,8 +268,8 @@ fn a_panic_in_a_step_costs_only_its_request() {
 /// As a site does for an error page on a slow disk.
 #[test]
 fn further_steps_wait_for_one_that_defers() {
-    let defer = |scope: &mut App| {
-        scope.after(|request: &Request<'_>, response: &mut Response<'_>| {
+    let defer = |scope: App| {
+        scope.with(after(|request: &Request<'_>, response: &mut Response<'_>| {
             if response.status_code() == 404 {
                 response.keep_fields(&[]);
                 response.defer(request, |mut call| async move {
@@ -288,7 +277,7 @@ fn further_steps_wait_for_one_that_defers() {
                     call.response().status(404).field("X-Way", "page").html("<p>page");
                 });
             }
-        });
+        }))
     };
     let seen = Seen::default();
     let tested = RefCell::new(tested(app(&seen, defer)));
@@ -302,7 +291,7 @@ fn further_steps_wait_for_one_that_defers() {
 #[test]
 fn steps_of_pipelined_requests_run_in_order() {
     let seen = Seen::default();
-    let mut tested = tested(app(&seen, |_| ()));
+    let mut tested = tested(app(&seen, |scope| scope));
     let mut client = tested.connect();
     let targets: Vec<_> = [WHOLE, NOT_FOUND].concat();
     let all: String = targets.iter().map(|(method, target)| request(method, target, "")).collect();

@@ -12,8 +12,8 @@ use std::time::{Duration, Instant};
 use rustix::process::Signal;
 use shearwater::engine::handed_state;
 use shearwater::{
-    App, HandOverError, ListenAddress, Request, Response, Running, Server, Service, StartError, Successor,
-    Verbosity,
+    App, HandOverError, ListenAddress, Response, Running, Server, Service, StartError, Successor, Verbosity,
+    get,
 };
 use shearwater_io::limits::HANDED_STATE_BYTES_MAX;
 use shearwater_io::socket_channel::{SocketChannel, take_standard_input};
@@ -34,13 +34,11 @@ fn server(socket: &Path) -> Server {
 }
 
 fn app(answer: &'static str) -> App {
-    let mut app = App::new();
-    app.get("/", text(answer));
-    app
+    App::new().route("/", get(text(answer)))
 }
 
 fn start(answer: &'static str, socket: &Path) -> Running {
-    server(socket).take_over().start_app(app(answer)).expect("it starts")
+    server(socket).take_over().start(app(answer)).expect("it starts")
 }
 
 /// Runs the new server, if this is the child process.
@@ -51,9 +49,9 @@ fn process() {
     }
     let socket = PathBuf::from(std::env::var_os(SOCKET).expect("a path"));
     let running = match std::env::var(MODE).unwrap_or_default().as_str() {
-        "early" => server(&socket).take_over_listeners().start_app(app("too early")).expect("it starts"),
+        "early" => server(&socket).take_over_listeners().start(app("too early")).expect("it starts"),
         "ended" => {
-            let started = server(&socket).take_over().handle_signals().start_app(app("too late"));
+            let started = server(&socket).take_over().handle_signals().start(app("too late"));
             let error = started.expect_err("a signal ends it");
             assert!(error.to_string().ends_with(": a signal asks this one to end"), "{error}");
             return;
@@ -61,7 +59,7 @@ fn process() {
         "later" => return serve_with_a_later_server(&socket),
         "elsewhere" => {
             let server = server(&elsewhere(&socket)).take_over().handle_signals();
-            server.start_app(app("new")).expect("it starts")
+            server.start(app("new")).expect("it starts")
         }
         "handed" => {
             let state = handed_state().expect("well-formed").expect("bytes of the old process");
@@ -79,7 +77,7 @@ fn process() {
 fn serve_with_a_later_server(socket: &Path) {
     struct Later;
     impl Service for Later {
-        fn respond(&self, _: &Request<'_>, response: &mut Response<'_>) {
+        fn respond(&self, _: &shearwater::engine::Request<'_>, response: &mut Response<'_>) {
             response.text("later");
         }
     }
@@ -93,9 +91,9 @@ fn serve_with_a_later_server(socket: &Path) {
     };
     std::thread::scope(|scope| {
         let later = Server::at(ListenAddress::unix(socket)).verbosity(Verbosity::Off).workers(1).take_over();
-        let later = scope.spawn(move || later.start(make));
+        let later = scope.spawn(move || later.start_service(make));
         has_taken.recv().expect("it takes the socket");
-        let first = here().workers(2).take_over().start_app(app("new")).expect("it starts");
+        let first = here().workers(2).take_over().start(app("new")).expect("it starts");
         began.send(()).expect("the later server waits");
         let _later = later.join().expect("no panic").expect("it starts");
         first.wait().expect("it ends in order");

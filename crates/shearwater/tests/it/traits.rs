@@ -6,11 +6,11 @@ use std::hash::Hash;
 use shearwater::engine::{BodyPolicy, FieldLines, HeaderRules, ResponseContent};
 use shearwater::testing::{TestResponse, Tested};
 use shearwater::{
-    AcceptMode, App, Call, Control, CoroutineCall, Cors, DriverChoice, Error, Failure, Fast, Gone,
-    LimitWarning, Limits, ListenAddress, ListeningSocket, Method, Notice, Offloaded, Operator, Order,
-    Request, Response, RouteError, RouteErrors, RouteMethod, Routes, RoutesService, Running, Server,
-    SourceLocation, StackOptions, StartError, StartReport, Summary, TcpOptions, Timeouts, Totals, Verbosity,
-    offload,
+    AcceptMode, App, Call, Control, Cors, DriverChoice, Error, Failure, Fast, Gone, LimitWarning, Limits,
+    Line, ListenAddress, ListeningSocket, Method, Notice, Offloaded, Operator, Order, Request, Response,
+    RouteError, RouteErrors, RouteMethod, Routes, RoutesService, Running, Server, SourceLocation,
+    StackOptions, StartError, StartReport, Summary, TcpOptions, ThreadFailure, Timeouts, Totals, Verbosity,
+    buffered, offload, post,
 };
 
 fn sent<T: Send + 'static>() {}
@@ -61,7 +61,8 @@ fn errors_are_send_and_sync() {
     error::<StartError>();
     error::<RouteError>();
     error::<RouteErrors>();
-    error::<Failure>();
+    error::<ThreadFailure>();
+    compared::<Failure>();
     error::<Offloaded>();
     error::<Gone>();
 }
@@ -71,7 +72,7 @@ fn borrowed_types_implement_debug() {
     shown::<Request<'_>>();
     shown::<Response<'_>>();
     shown::<Call>();
-    shown::<CoroutineCall<'_>>();
+    shown::<Line<'_>>();
     shown::<RoutesService>();
     shown::<BodyPolicy>();
     shown::<Tested>();
@@ -85,13 +86,14 @@ fn offloaded_work_is_send() {
 
 #[test]
 fn debug_output_leaves_out_headers_and_body() {
-    let mut app = App::new();
-    app.post("/echo", |request: &Request, response: &mut Response| {
-        response.status(201).text("ready");
-        let shown = format!("{request:?} {response:?}");
-        response.text(&shown);
-    })
-    .buffer(1024);
+    let app = App::new().route(
+        "/echo",
+        post(buffered(1024, |request: &Request, _: &[u8], response: &mut Response| {
+            response.status(201).text("ready");
+            let shown = format!("{request:?} {response:?}");
+            response.text(&shown);
+        })),
+    );
     let shown = format!("{app:?}");
     assert!(shown.starts_with("App { routes: 1,"), "{shown}");
     let mut tested = Tested::new(app).expect("one route");

@@ -7,7 +7,10 @@ use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread;
 use std::time::Duration;
 
-use shearwater::{App, Call, DriverChoice, HandedOver, Http2Options, Limits, Request, Response};
+use shearwater::{
+    App, Call, DriverChoice, HandedOver, Head, Http2Options, Limits, Reading, Request, Response, Status, get,
+    later, later_reading,
+};
 use testkit::http2::Http2Client;
 use testkit::{ClientResponse, TIMEOUT, TestClient};
 
@@ -25,24 +28,21 @@ const BIG_BYTES: usize = 3_000_000;
 const REST_BYTES: usize = 300_000;
 
 fn app() -> App {
-    let mut app = App::new();
-    app.get("/plain", text("plain"));
-    app.get("/big", |_: &Request, response: &mut Response| {
-        response.body(vec![b'b'; BIG_BYTES]);
-    });
-    app.get("/up", |request: &Request, response: &mut Response| {
+    let up = |request: &Request, response: &mut Response| {
         response
             .upgrade(request, "x/2", |handed| drop(thread::spawn(|| speak(handed))))
             .field("X-Own", "set");
-    })
-    .upgrades("x/2");
-    app.get_async("/up-later", async |call: &mut Call| {
+    };
+    let up_later = async |call: &mut Call| {
         call.sleep(Duration::from_millis(1)).await;
         call.response().field("X-Own", "set");
         call.upgrade("x/2", |handed| drop(thread::spawn(|| speak(handed))));
-    })
-    .upgrades("x/2");
-    app
+    };
+    App::new()
+        .route("/plain", get(text("plain")))
+        .route("/big", get(|_: &Request, response: &mut Response| _ = response.body(vec![b'b'; BIG_BYTES])))
+        .route("/up", get(up).upgrades("x/2"))
+        .route("/up-later", get(later(up_later)).upgrades("x/2"))
 }
 
 /// Serves the new protocol: sends a greeting, then everything received once the client has closed its side.
@@ -109,22 +109,24 @@ fn sends_earlier_responses_before_the_101() {
 }
 
 /// An app that passes upgraded connections to the test.
-fn sent(app: &mut App) -> Receiver<HandedOver> {
+fn sent() -> (App, Receiver<HandedOver>) {
     let (sender, handed) = sync_channel(1);
     let sender = Mutex::new(sender);
     let sender = move || SyncSender::clone(&sender.lock().expect("nothing panics with it"));
-    app.get("/kept", move |request: &Request, response: &mut Response| {
-        let sender = sender();
-        response.upgrade(request, "x", move |handed| sender.send(handed).expect("the test receives"));
-    });
-    handed
+    let app = App::new().route(
+        "/kept",
+        get(move |request: &Request, response: &mut Response| {
+            let sender = sender();
+            response.upgrade(request, "x", move |handed| sender.send(handed).expect("the test receives"));
+        }),
+    );
+    (app, handed)
 }
 
 #[test]
 fn counts_an_upgraded_connection_until_its_guard_is_dropped() {
     for driver in drivers() {
-        let mut app = App::new();
-        let handed = sent(&mut app);
+        let (app, handed) = sent();
         let limits = Limits { connections_per_address_max: 1, ..Limits::default() };
         let served = Served::of(here().driver(driver).limits(limits), app);
         let mut client = served.connect();
@@ -148,10 +150,12 @@ fn counts_an_upgraded_connection_until_its_guard_is_dropped() {
 #[test]
 fn closes_an_upgraded_connection_whose_closure_panics() {
     for driver in drivers() {
-        let mut app = App::new();
-        app.get("/panics", |request: &Request, response: &mut Response| {
-            response.upgrade(request, "x", |_| panic!("as the test wants it"));
-        });
+        let app = App::new().route(
+            "/panics",
+            get(|request: &Request, response: &mut Response| {
+                response.upgrade(request, "x", |_| panic!("as the test wants it"));
+            }),
+        );
         let served = Served::of(here().driver(driver), app);
         let mut client = served.connect();
         client.ask("GET", "/panics", &OFFER);
@@ -169,8 +173,7 @@ fn ends_without_waiting_for_upgraded_connections() {
     for driver in drivers() {
         for ends in [|served: &Served| served.control.drain(60_000), |served: &Served| served.control.stop()]
         {
-            let mut app = App::new();
-            let handed = sent(&mut app);
+            let (app, handed) = sent();
             let served = Served::of(here().driver(driver), app);
             let mut client = served.connect();
             client.ask("GET", "/kept", &OFFER);
@@ -196,21 +199,34 @@ fn ends_without_waiting_for_upgraded_connections() {
 #[test]
 fn responds_500_to_an_impossible_upgrade() {
     for driver in drivers() {
-        let mut app = App::new();
-        app.get("/sync", |request: &Request, response: &mut Response| {
-            response.upgrade(request, "x", |_| unreachable!("it can't be"));
-        });
-        app.get_async("/later", async |call: &mut Call| {
-            call.sleep(Duration::from_millis(1)).await;
-            call.upgrade("x", |_| unreachable!("it can't be"));
-        });
-        app.get_async("/streams", async |call: &mut Call| {
-            call.upgrade("x", |_| unreachable!("it can't be"));
-            call.send(b"a stream").await.expect("the client is connected");
-        });
-        app.get("/odd", |request: &Request, response: &mut Response| {
-            response.upgrade(request, "x\r\nY: z", |_| unreachable!("it can't be"));
-        });
+        let app = App::new()
+            .route(
+                "/sync",
+                get(|request: &Request, response: &mut Response| {
+                    response.upgrade(request, "x", |_| unreachable!("it can't be"));
+                }),
+            )
+            .route(
+                "/later",
+                get(later(async |call: &mut Call| {
+                    call.sleep(Duration::from_millis(1)).await;
+                    call.upgrade("x", |_| unreachable!("it can't be"));
+                })),
+            )
+            .route(
+                "/streams",
+                get(later(async |call: &mut Call| {
+                    call.upgrade("x", |_| unreachable!("it can't be"));
+                    let mut body = call.begin(Head::new(Status::OK));
+                    body.send(b"a stream").await.expect("the client is connected");
+                })),
+            )
+            .route(
+                "/odd",
+                get(|request: &Request, response: &mut Response| {
+                    response.upgrade(request, "x\r\nY: z", |_| unreachable!("it can't be"));
+                }),
+            );
         let served = Served::of(here().driver(driver), app);
         for target in ["/sync", "/later"] {
             for fields in
@@ -237,12 +253,14 @@ fn responds_500_to_an_impossible_upgrade() {
 #[test]
 fn upgrades_from_async_handlers_and_with_a_length_of_0() {
     for driver in drivers() {
-        let mut app = App::new();
-        app.get_async("/up", async |call: &mut Call| {
-            call.sleep(Duration::from_millis(1)).await;
-            call.upgrade("x/2", |handed| drop(thread::spawn(|| speak(handed))));
-            call.response().field("X-Own", "set");
-        });
+        let app = App::new().route(
+            "/up",
+            get(later(async |call: &mut Call| {
+                call.sleep(Duration::from_millis(1)).await;
+                call.upgrade("x/2", |handed| drop(thread::spawn(|| speak(handed))));
+                call.response().field("X-Own", "set");
+            })),
+        );
         let served = Served::of(here().driver(driver), app);
         for with_it in [0, 100, 5000] {
             assert_taken_over(&mut served.connect(), &[], with_it);
@@ -257,16 +275,17 @@ fn upgrades_from_async_handlers_and_with_a_length_of_0() {
 fn upgrades_a_request_with_a_length_of_0_whose_body_is_read() {
     for driver in drivers() {
         for waits in [false, true] {
-            let mut app = App::new();
-            app.get_async("/up", async move |call: &mut Call| {
-                if waits {
-                    call.sleep(Duration::from_millis(1)).await;
-                }
-                assert!(call.read().await.is_none());
-                call.upgrade("x/2", |handed| drop(thread::spawn(|| speak(handed))));
-                call.response().field("X-Own", "set");
-            })
-            .read();
+            let app = App::new().route(
+                "/up",
+                get(later_reading(async move |call: &mut Call<(), Reading>| {
+                    if waits {
+                        call.sleep(Duration::from_millis(1)).await;
+                    }
+                    assert!(call.read().await.is_none());
+                    call.upgrade("x/2", |handed| drop(thread::spawn(|| speak(handed))));
+                    call.response().field("X-Own", "set");
+                })),
+            );
             let served = Served::of(here().driver(driver), app);
             let mut client = served.connect();
             client.send(UPGRADE.replace("Host", "Content-Length: 0\r\nHost") + "with it");
@@ -283,14 +302,20 @@ fn upgrades_a_request_with_a_length_of_0_whose_body_is_read() {
 #[test]
 fn sends_100_before_101_to_a_client_that_expects_it() {
     for driver in drivers() {
-        let mut app = app();
-        app.get_async("/later", async |call: &mut Call| {
-            call.sleep(Duration::from_millis(1)).await;
-            call.upgrade("x/2", |handed| drop(thread::spawn(|| speak(handed))));
-        });
-        app.get("/refuses", |request: &Request, response: &mut Response| {
-            response.upgrade(request, "y", |_| unreachable!("it isn't offered"));
-        });
+        let app = app()
+            .route(
+                "/later",
+                get(later(async |call: &mut Call| {
+                    call.sleep(Duration::from_millis(1)).await;
+                    call.upgrade("x/2", |handed| drop(thread::spawn(|| speak(handed))));
+                })),
+            )
+            .route(
+                "/refuses",
+                get(|request: &Request, response: &mut Response| {
+                    response.upgrade(request, "y", |_| unreachable!("it isn't offered"));
+                }),
+            );
         let served = Served::of(here().driver(driver), app);
         for (target, length) in [("/up", ""), ("/up", "Content-Length: 0\r\n"), ("/later", "")] {
             let mut client = served.connect();
@@ -312,13 +337,15 @@ fn adds_the_connection_option_to_an_upgrade_header() {
         return;
     }
     for driver in drivers() {
-        let mut app = App::new();
-        app.get("/", |request: &Request, response: &mut Response| {
-            response.status(426).field("UPGRADE", "x/2").field_once("UPGRADE", "x/2");
-            if request.query() == Some("close") {
-                response.close();
-            }
-        });
+        let app = App::new().route(
+            "/",
+            get(|request: &Request, response: &mut Response| {
+                response.status(426).field("UPGRADE", "x/2").field_once("UPGRADE", "x/2");
+                if request.query_raw() == Some("close") {
+                    response.close();
+                }
+            }),
+        );
         let served = Served::of(here().driver(driver), app);
         let mut client = served.connect();
         let options = |response: &ClientResponse| {

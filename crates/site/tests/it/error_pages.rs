@@ -4,7 +4,7 @@ use std::fs;
 use std::sync::{Arc, Mutex};
 
 use shearwater::testing::Tested;
-use shearwater::{App, Request, Response, Service};
+use shearwater::{App, Request, Response, Service, after};
 use shearwater_files::{CacheLimits, Folder};
 use shearwater_site::{Content, Options, Route, Site, SiteService, Sites};
 use testkit::TestFolder;
@@ -158,7 +158,7 @@ fn malformed_requests_get_no_page_of_the_site() {
 struct Wrapped(SiteService);
 
 impl Service for Wrapped {
-    fn respond(&self, request: &Request<'_>, response: &mut Response<'_>) {
+    fn respond(&self, request: &shearwater::engine::Request<'_>, response: &mut Response<'_>) {
         self.0.respond(request, response);
         response.field("X-Policy", "1");
     }
@@ -176,8 +176,7 @@ fn a_field_set_around_a_site_is_in_each_response() {
             Site { content: Content::Files(0), error_pages: vec![page(404, "/404.html")], ..Site::default() };
         let options = Options { folders: vec![opened], cache: CacheLimits::default(), sites: vec![site] };
         let sites = Sites::new(options).unwrap_or_else(|mistakes| panic!("{mistakes}"));
-        let mut app = App::new();
-        app.mount("/", move |_| Wrapped(sites.service()));
+        let app = App::new().mount("/", move |_| Wrapped(sites.service()));
         let mut tested = Tested::new(app).expect("valid routes");
         for (target, text) in [("/none", "page"), ("/a.txt", "a"), ("/none", "page"), ("/404.html", "page")] {
             let response = tested.get(target);
@@ -197,7 +196,7 @@ type Seen = Arc<Mutex<(usize, Vec<(usize, u16)>)>>;
 struct Counted(SiteService, Seen);
 
 impl Service for Counted {
-    fn respond(&self, request: &Request<'_>, response: &mut Response<'_>) {
+    fn respond(&self, request: &shearwater::engine::Request<'_>, response: &mut Response<'_>) {
         self.1.lock().expect("no panic").0 += 1;
         self.0.respond(request, response);
     }
@@ -206,15 +205,15 @@ impl Service for Counted {
 /// Mounts sites behind a step, on a simulated clock.
 fn counted_app(sites: Sites, seen: &Seen) -> Tested {
     let (seeing, counting) = (Arc::clone(seen), Arc::clone(seen));
-    let mut app = App::new();
-    app.after(move |_: &Request, response: &mut Response| {
+    let note = move |_: &Request, response: &mut Response| {
         let status = response.status_code();
         response.field("X-After", status.to_string());
         let mut seen = seeing.lock().expect("no panic");
         let calls = std::mem::take(&mut seen.0);
         seen.1.push((calls, status));
-    });
-    app.mount("/", move |_| Counted(sites.service(), Arc::clone(&counting)));
+    };
+    let mount = move |_: usize| Counted(sites.service(), Arc::clone(&counting));
+    let app = App::new().with(after(note)).mount("/", mount);
     Tested::new(app).expect("valid routes")
 }
 

@@ -66,7 +66,7 @@ fn a_folder_keeps_its_cache_if_nothing_of_it_changes() {
     let cache = CacheLimits::default();
     let server = local_server().workers(1).verbosity(Verbosity::Off);
     let first = sites(vec![open(&a), open(&b)], cache);
-    let running = server.start(move |_| first.service()).expect("it starts");
+    let running = server.start_service(move |_| first.service()).expect("it starts");
     let control = running.control();
     let client = Mutex::new(TestClient::connect(running.address()));
     let ask = |host| get(&mut client.lock().expect("no panic"), host);
@@ -111,7 +111,7 @@ fn another_folder_at_the_path_is_served_at_once() {
     let open = || sites(vec![opens.folder(&path, &FolderOptions::default())], CacheLimits::default());
     let first = open();
     let server = local_server().workers(1).verbosity(Verbosity::Off);
-    let running = server.start(move |_| first.service()).expect("it starts");
+    let running = server.start_service(move |_| first.service()).expect("it starts");
     let mut client = TestClient::connect(running.address());
     assert_eq!(get(&mut client, 0), "first");
     std::fs::rename(&path, folder.at("away")).expect("it is there");

@@ -124,7 +124,7 @@ impl SitesServer {
             Some(proxies) => server.trusted_proxies(proxies).client_header(ClientHeader::XForwardedFor),
             None => server,
         };
-        match server.start(move |_| sites.service()) {
+        match server.start_service(move |_| sites.service()) {
             Ok(running) => Some(Self { folder, address: running.address(), running: Some(running) }),
             Err(Error::Start(StartError::Driver { .. })) => None,
             Err(error) => panic!("{error}"),

@@ -307,11 +307,11 @@ fn responds_500_if_the_service_fails() {
             _ => Err(Error::other("as the test wants it")),
         }
     });
-    let mut app = shearwater::App::new();
-    app.after(|_: &shearwater::Request, response: &mut shearwater::Response| {
+    let see = |_: &shearwater::Request, response: &mut shearwater::Response| {
         let status = response.status_code();
         response.field("Seen", status.to_string());
-    });
+    };
+    let app = shearwater::App::new().with(shearwater::after(see));
     let served = Served::of(here(service).fast(app));
     assert_eq!(served.connect().get("/").text(), "served");
     for target in ["/fails", "/fails/late"] {

@@ -116,8 +116,8 @@ pub(crate) fn runtime() -> tokio::runtime::Runtime {
 /// Returns all drivers that work on this system.
 pub(crate) fn drivers() -> Vec<DriverChoice> {
     let works = |driver: &DriverChoice| {
-        let server = Server::new("127.0.0.1:0").workers(1).driver(*driver).verbosity(Verbosity::Off);
-        match server.start_app(shearwater::App::new()) {
+        let server = Server::bind("127.0.0.1:0").workers(1).driver(*driver).verbosity(Verbosity::Off);
+        match server.start(shearwater::App::new()) {
             Ok(running) => {
                 running.control().stop();
                 running.wait_for_control().expect("ends normally");

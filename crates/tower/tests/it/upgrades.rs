@@ -2,7 +2,6 @@
 
 use std::io::{ErrorKind, Read};
 use std::net::{SocketAddr, TcpStream};
-use std::ops::ControlFlow;
 use std::sync::mpsc::{Receiver, sync_channel};
 use std::time::Instant;
 
@@ -15,7 +14,7 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::{any, get};
 use futures_util::stream;
 use hyper_util::rt::TokioIo;
-use shearwater::{App, DriverChoice, Limits, Timeouts, Verbosity};
+use shearwater::{App, DriverChoice, Limits, Timeouts, Verbosity, after};
 use shearwater_tower::Serve;
 use testkit::tls::ClientTls;
 use testkit::{ClientResponse, TIMEOUT, TestClient, until_refused};
@@ -56,16 +55,11 @@ async fn soon() -> &'static str {
     "served soon"
 }
 
-/// Serves the router behind middleware that sets a header field before, and one after it.
+/// Serves the router behind middleware that sets a header field.
 fn websockets(driver: DriverChoice) -> Serve<Router> {
-    let mut app = App::new();
-    app.before(|_: &shearwater::Request, response: &mut shearwater::Response| {
-        response.field("X-Before", "yes");
-        ControlFlow::Continue(())
-    });
-    app.after(|_: &shearwater::Request, response: &mut shearwater::Response| {
+    let app = App::new().with(after(|_: &shearwater::Request, response: &mut shearwater::Response| {
         response.field("X-After", "yes");
-    });
+    }));
     here(router()).driver(driver).connect_info().fast(app)
 }
 
@@ -86,7 +80,6 @@ fn shake_hands(client: &mut TestClient) -> Vec<u8> {
         ("Connection", Some("upgrade")),
         ("Sec-WebSocket-Accept", Some("s3pPLMBiTxaQ9kYGzzhZRbK+xOo=")),
         ("Server", Some("shearwater")),
-        ("X-Before", Some("yes")),
         ("X-After", Some("yes")),
         ("Content-Length", None),
     ] {

@@ -4,9 +4,12 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use shearwater::tasks::yield_now;
-use shearwater::{App, Call, CoroutineCall, Request, Response, Service};
+use shearwater::{
+    App, Call, Failure, Gone, Head, Line, Reading, Request, Response, Service, Status, after, buffered, get,
+    later, later_reading, line, post,
+};
 
-use crate::middleware::{note, sign};
+use crate::middleware::sign;
 
 /// Time that some handlers wait.
 pub(super) const WAIT: Duration = Duration::from_millis(20);
@@ -71,15 +74,16 @@ pub(super) fn fill(response: &mut Response<'_>) {
     response.status(203).field("X-Way", "handler").text("the same");
 }
 
-fn fill_head(response: &mut Response<'_>) {
-    response.status(203).field("X-Way", "handler").content_type("text/plain; charset=utf-8");
+fn stream_head() -> Head {
+    let head = Head::new(Status::new(203)).field("X-Way", "handler").length(8);
+    head.field("Content-Type", "text/plain; charset=utf-8")
 }
 
 /// Defers without an async handler of a router.
 pub(super) struct Deferring;
 
 impl Service for Deferring {
-    fn respond(&self, request: &Request<'_>, response: &mut Response<'_>) {
+    fn respond(&self, request: &shearwater::engine::Request<'_>, response: &mut Response<'_>) {
         response.defer(request, |mut call| async move {
             yield_now().await;
             fill(&mut call.response());
@@ -88,115 +92,158 @@ impl Service for Deferring {
 }
 
 /// An app with steps for everything and for `/in`, below which these further steps and all handlers are.
-pub(super) fn app(seen: &Seen, steps: impl Fn(&mut App)) -> App {
-    let mut app = App::new();
+pub(super) fn app(seen: &Seen, steps: impl Fn(App) -> App) -> App {
     let seen = seen.clone();
-    app.after(move |request: &Request<'_>, response: &mut Response<'_>| seen.add(request, response));
-    app.before(note("app")).after(sign("app"));
-    app.scope("/in", |scope| {
-        scope.before(note("scope")).after(sign("scope"));
-        steps(scope);
-        add_sync(scope);
-        add_async(scope);
-        add_coroutines(scope);
-        add_mounts(scope);
-    });
-    app
-}
-
-fn add_sync(scope: &mut App) {
-    scope.get("/sync", |_: &Request, response: &mut Response| fill(response));
-    scope
-        .post("/buffered", |request: &Request, response: &mut Response| {
-            assert_eq!(request.body(), b"body");
-            fill(response);
+    App::new()
+        .with(after(move |request: &Request<'_>, response: &mut Response<'_>| seen.add(request, response)))
+        .with(after(sign("app")))
+        .scope("/in", |scope| {
+            let scope = steps(scope.with(after(sign("scope"))));
+            add_mounts(add_coroutines(add_async(add_sync(scope))))
         })
-        .buffer(100);
-    scope.get("/sync/fails", |_: &Request, response: &mut Response| {
-        fill(response);
-        response.field("no token", "");
-    });
 }
 
-fn add_async(scope: &mut App) {
-    scope.get_async("/async", async |call: &mut Call| fill(&mut call.response()));
-    scope.get_async("/async/yields", async |call: &mut Call| {
-        yield_now().await;
-        fill(&mut call.response());
-    });
-    scope.get_async("/async/waits", async |call: &mut Call| {
-        call.sleep(WAIT).await;
-        fill(&mut call.response());
-    });
+fn add_sync(scope: App) -> App {
     scope
-        .post_async("/async/reads", async |call: &mut Call| {
-            assert_eq!(call.read_to_end(100).await.expect("it is short"), b"body");
-            fill(&mut call.response());
-        })
-        .read();
-    scope.get_async("/async/streams", async |call: &mut Call| {
-        fill_head(&mut call.response());
-        call.begin(Some(8));
-        call.sleep(WAIT).await;
-        // A client that has left needs no body.
-        let _ = call.send(b"the same").await;
-    });
-    scope.get_async("/async/404", async |call: &mut Call| {
-        yield_now().await;
-        call.response().status(404).text("Not Found\n");
-    });
-    scope.get_async("/async/405", async |call: &mut Call| {
-        call.response().status(405).field("Allow", "GET, HEAD, OPTIONS").text("Method Not Allowed\n");
-    });
-    scope.get_async("/async/fails", async |call: &mut Call| {
-        fill(&mut call.response());
-        Err::<(), _>("on purpose")
-    });
-    scope.get_async("/async/fails-late", async |call: &mut Call| {
-        fill(&mut call.response());
-        call.sleep(WAIT).await;
-        Err::<(), _>("on purpose")
-    });
-    scope.get_async("/async/field", async |call: &mut Call| {
-        fill(&mut call.response());
-        call.response().field("no token", "");
-    });
+        .route("/sync", get(|_: &Request, response: &mut Response| fill(response)))
+        .route(
+            "/buffered",
+            post(buffered(100, |_: &Request, body: &[u8], response: &mut Response| {
+                assert_eq!(body, b"body");
+                fill(response);
+            })),
+        )
+        .route(
+            "/sync/fails",
+            get(|_: &Request, response: &mut Response| {
+                fill(response);
+                response.field("no token", "");
+            }),
+        )
 }
 
-fn add_coroutines(scope: &mut App) {
-    scope.get_coroutine("/coroutine", |line: &mut CoroutineCall| fill(&mut line.response()));
-    scope.get_coroutine("/coroutine/waits", |line: &mut CoroutineCall| {
-        line.sleep(WAIT);
-        fill(&mut line.response());
-    });
-    scope.get_coroutine("/coroutine/streams", |line: &mut CoroutineCall| {
-        fill_head(&mut line.response());
-        line.begin(Some(8));
-        // A client that has left needs no body.
-        let _ = line.send(b"the same");
-    });
-    scope.get_coroutine("/coroutine/404", |line: &mut CoroutineCall| {
-        line.response().status(404).text("Not Found\n");
-    });
-    scope.get_coroutine("/coroutine/fails", |line: &mut CoroutineCall| {
-        fill(&mut line.response());
-        line.yield_now();
-        Err::<(), _>("on purpose")
-    });
+fn add_async(scope: App) -> App {
+    scope
+        .route("/async", get(later(async |call: &mut Call| fill(&mut call.response()))))
+        .route(
+            "/async/yields",
+            get(later(async |call: &mut Call| {
+                yield_now().await;
+                fill(&mut call.response());
+            })),
+        )
+        .route(
+            "/async/waits",
+            get(later(async |call: &mut Call| {
+                call.sleep(WAIT).await;
+                fill(&mut call.response());
+            })),
+        )
+        .route(
+            "/async/reads",
+            post(later_reading(async |call: &mut Call<(), Reading>| {
+                assert_eq!(call.read_to_end(100).await.expect("it is short"), b"body");
+                fill(&mut call.response());
+            })),
+        )
+        .route(
+            "/async/streams",
+            get(later(async |call: &mut Call| {
+                let mut body = call.begin(stream_head());
+                body.sleep(WAIT).await;
+                body.send("the same").await?;
+                Ok::<_, Gone>(body.end())
+            })),
+        )
+        .route(
+            "/async/404",
+            get(later(async |call: &mut Call| {
+                yield_now().await;
+                call.response().status(404).text("Not Found\n");
+            })),
+        )
+        .route(
+            "/async/405",
+            get(later(async |call: &mut Call| {
+                call.response().status(405).field("Allow", "GET, HEAD, OPTIONS").text("Method Not Allowed\n");
+            })),
+        )
+        .route(
+            "/async/fails",
+            get(later(async |call: &mut Call| {
+                fill(&mut call.response());
+                Err::<(), _>(Failure::internal("on purpose"))
+            })),
+        )
+        .route(
+            "/async/fails-late",
+            get(later(async |call: &mut Call| {
+                fill(&mut call.response());
+                call.sleep(WAIT).await;
+                Err::<(), _>(Failure::internal("on purpose"))
+            })),
+        )
+        .route(
+            "/async/field",
+            get(later(async |call: &mut Call| {
+                fill(&mut call.response());
+                call.response().field("no token", "");
+            })),
+        )
 }
 
-fn add_mounts(scope: &mut App) {
-    scope.mount("/service", |_| Deferring);
-    let mut inner = App::new();
-    inner.get("/in/app/sync", |_: &Request, response: &mut Response| fill(response));
-    inner.get_async("/in/app/async", async |call: &mut Call| {
-        yield_now().await;
-        fill(&mut call.response());
-    });
-    inner.get_async("/in/app/fails", async |call: &mut Call| {
-        fill(&mut call.response());
-        Err::<(), _>("on purpose")
-    });
+fn add_coroutines(scope: App) -> App {
+    scope
+        .route("/coroutine", get(line(|line: &mut Line| fill(&mut line.response()))))
+        .route(
+            "/coroutine/waits",
+            get(line(|line: &mut Line| {
+                line.sleep(WAIT);
+                fill(&mut line.response());
+            })),
+        )
+        .route(
+            "/coroutine/streams",
+            get(line(|line: &mut Line| {
+                let mut body = line.begin(stream_head());
+                body.send("the same")?;
+                Ok::<_, Gone>(body.end())
+            })),
+        )
+        .route(
+            "/coroutine/404",
+            get(line(|line: &mut Line| {
+                line.response().status(404).text("Not Found\n");
+            })),
+        )
+        .route(
+            "/coroutine/fails",
+            get(line(|line: &mut Line| {
+                fill(&mut line.response());
+                line.yield_now();
+                Err::<(), _>(Failure::internal("on purpose"))
+            })),
+        )
+}
+
+fn add_mounts(scope: App) -> App {
+    let scope = scope.mount("/service", |_| Deferring);
+    let inner = App::new()
+        .route("/in/app/sync", get(|_: &Request, response: &mut Response| fill(response)))
+        .route(
+            "/in/app/async",
+            get(later(async |call: &mut Call| {
+                yield_now().await;
+                fill(&mut call.response());
+            })),
+        )
+        .route(
+            "/in/app/fails",
+            get(later(async |call: &mut Call| {
+                fill(&mut call.response());
+                Err::<(), _>(Failure::internal("on purpose"))
+            })),
+        );
     let inner = inner.build().expect("valid routes");
-    scope.mount("/app", move |worker| inner.service(worker));
+    scope.mount("/app", move |worker| inner.service(worker))
 }

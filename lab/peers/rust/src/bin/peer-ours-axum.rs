@@ -5,14 +5,13 @@
 
 use std::io;
 
-use shearwater::{App, Fast};
+use shearwater::{App, Fast, get};
 
 fn main() -> io::Result<()> {
     let settings = peers::PeerSettings::from_arguments()?;
     let mut serve = shearwater_tower::bind(settings.listen.to_string(), peers::router()).workers(1);
     if std::env::args().nth(2).as_deref() == Some("fast") {
-        let mut app = App::new();
-        app.fast("/plaintext", Fast::text(peers::PLAINTEXT));
+        let app = App::new().route("/plaintext", get(Fast::text(peers::PLAINTEXT)));
         serve = serve.fast(app);
     }
     serve.server(|server| server.backlog(peers::BACKLOG)).run().map_err(io::Error::other)
