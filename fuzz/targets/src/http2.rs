@@ -44,8 +44,11 @@ fn events<'a>(pieces: impl Iterator<Item = &'a [u8]>) -> String {
                 }
                 StreamEvent::Request { stream, ends } => {
                     text += &format!("\n{stream:?} {} {ends}", head.head().raw().escape_ascii());
-                    let fields: &[&[u8]] = &[b"Server: fuzz\r\n"];
-                    let response = ResponseHead { status: 200, lines: fields, ..ResponseHead::default() };
+                    let response = ResponseHead {
+                        status: 200,
+                        repeated: b"Server: fuzz\r\n",
+                        ..ResponseHead::default()
+                    };
                     assert!(server.respond(stream, &response, ends && stream.number() % 3 == 0, &mut out));
                     server.set_available(stream, 10);
                 }
