@@ -33,6 +33,11 @@ impl Service for Upgrading {
             _ if request.head().upgrades().next().is_none() => {}
             "/ignored" => drop(response.text("no tunnel's content")),
             "/refused" => drop(response.status(403).text("Forbidden\n")),
+            "/streamed" => response.defer(request, |mut call| async move {
+                call.push(b"no tunnel's content");
+                call.sleep(Duration::from_millis(500)).await;
+                call.push(b", and more");
+            }),
             "/later" => response.defer(request, |mut call| async move {
                 call.sleep(Duration::from_millis(500)).await;
                 call.upgrade("x", take);

@@ -26,13 +26,17 @@ fn world_of(limits: Limits) -> (World, Upgrading) {
 
 /// Queues an extended CONNECT.
 fn connect(client: &mut SimHttp2Client, path: &str, protocol: &str) -> u32 {
-    client.session.begin(&[
+    client.session.begin(&connect_fields(path, protocol))
+}
+
+fn connect_fields<'a>(path: &'a str, protocol: &'a str) -> [(&'a str, &'a str); 5] {
+    [
         (":method", "CONNECT"),
         (":scheme", "http"),
         (":path", path),
         (":authority", "a"),
         (":protocol", protocol),
-    ])
+    ]
 }
 
 fn taken(kept: &Upgrading) -> (Program, Vec<u8>) {
@@ -360,6 +364,30 @@ fn a_handler_that_ignores_a_connect_sends_no_content() {
     }
     client.assert_usable(&mut world);
     assert_nothing_left(&mut world, &client);
+}
+
+/// Its stream doesn't stay: content of it would be due after `write_ms`, and its connection reset.
+#[test]
+fn a_handler_that_streams_to_a_connect_sends_nothing_of_it() {
+    for window in [0, 65_535] {
+        let kept = Upgrading::default();
+        let mut world = SimWorld::of(setting(Limits::default(), Timeouts::default()), kept.clone());
+        let mut client = SimHttp2Client::with_settings(&mut world, &[(INITIAL_WINDOW_SIZE, window)]);
+        let (_, program) = join(&mut world, &mut client, &kept);
+        let stream = connect(&mut client, "/streamed", "x");
+        client.pass(&mut world, 1000);
+        if window == 0 {
+            client.session.grant(stream, 1000);
+            client.exchange(&mut world);
+        }
+        let response = client.response(stream);
+        assert_eq!((response.status, response.text()), (501, "This resource is no tunnel.\n"), "{window}");
+        client.pass(&mut world, 2 * Timeouts::default().write_ms);
+        client.assert_usable(&mut world);
+        drop(program);
+        client.exchange(&mut world);
+        assert_nothing_left(&mut world, &client);
+    }
 }
 
 #[test]
