@@ -400,11 +400,13 @@ impl<S: Service> WorkerState<S> {
         let stream = many.stream(id);
         (stream.exchange, stream.exchange_bytes) = (ExchangeId::NONE, 0);
         let (early, is_whole) = (mem::take(&mut stream.early), mem::take(&mut stream.is_early_whole));
+        // It counts again below: until then a handler has read none of it.
+        stream.uncredited = 0;
         self.guard_stream(token, Begun { id, head: shared.head(), ends }, passed, driver);
         let (_, many) = self.entered();
         let record = many.remove_spent(id);
         let exchange = many.find(id).map(|stream| {
-            (stream.received, stream.uncredited) = (0, 0);
+            stream.received = 0;
             stream.exchange
         });
         self.end_record(record);

@@ -44,6 +44,9 @@ impl Service for Guarded {
         }
         response.defer(request, async |mut call| {
             let mut content = Vec::new();
+            if call.path() == "/unread" {
+                call.sleep(5 * WAIT).await;
+            }
             while let Some(piece) = call.read().await {
                 content.extend_from_slice(piece);
             }
@@ -80,6 +83,23 @@ fn content_and_trailers_that_come_early_reach_the_handler() {
     client.pass(&mut world, 3 * WAIT.as_millis() as u64);
     let response = client.response(stream);
     assert_eq!((response.text(), response.field("x-trailers")), ("content", Some("42")));
+    client.finish(&mut world);
+}
+
+/// The window is given back when the handler reads, as without a guard, and not before.
+#[test]
+fn a_guard_gives_no_window_back() {
+    let (mut world, _) = world();
+    let mut client = SimHttp2Client::connect(&mut world);
+    let stream = client.post("/unread", &[1; 500_000]);
+    for _ in 0..4 {
+        client.pass(&mut world, WAIT.as_millis() as u64);
+    }
+    assert_eq!(client.session.unsent(stream), 500_000 - 65_536);
+    for _ in 0..4 {
+        client.pass(&mut world, WAIT.as_millis() as u64);
+    }
+    assert_eq!(client.response(stream).body.len(), 500_000);
     client.finish(&mut world);
 }
 
