@@ -156,6 +156,13 @@ impl<S: Service> WorkerState<S> {
         head: &HeadBuffer,
         driver: &dyn DriverView,
     ) {
+        let (_, many) = self.entered();
+        if let StreamEvent::Rejected { stream, .. } | StreamEvent::Trailers { stream } = event
+            && many.find(stream).is_some_and(|stream| stream.tunnel.is_some())
+        {
+            // RFC 9113 section 8.5: a tunnel has no trailers.
+            return self.reset_stream(token, stream, ErrorCode::ProtocolError, ExchangeEnd::Complete);
+        }
         let (id, end) = match event {
             StreamEvent::Rejected { stream, error } => {
                 let (_, many) = self.entered();
@@ -169,13 +176,7 @@ impl<S: Service> WorkerState<S> {
                 return self.refuse_stream(token, stream, Refusal::Rejected(error), &received);
             }
             StreamEvent::Trailers { stream } => {
-                let (_, many) = self.entered();
-                let found = many.find(stream);
-                if found.as_ref().is_some_and(|stream| stream.tunnel.is_some()) {
-                    // RFC 9113 section 8.5: it has none.
-                    return self.reset_stream(token, stream, ErrorCode::ProtocolError, ExchangeEnd::Complete);
-                }
-                if let Some(exchange) = found.map(|stream| stream.exchange) {
+                if let Some(exchange) = many.find(stream).map(|stream| stream.exchange) {
                     self.put_trailers(exchange, head.trailer_section());
                 }
                 return self.receive_content(token, stream, b"", true, driver);
