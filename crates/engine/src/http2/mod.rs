@@ -71,7 +71,7 @@ pub(crate) enum Filled {
     Drained(ExchangeId),
     /// All that the program of a tunnel has sent so far.
     Tunnel(StreamId),
-    /// All of a response that is cut off.
+    /// All of a response that is cut off, or of a program that has broken off its tunnel.
     Cut(StreamId),
     /// The response is complete: its record, if there is one.
     Ended(Option<Box<Group>>),
@@ -321,18 +321,12 @@ impl Multiplexed {
         if !stream.outgoing.is_empty() {
             return Some(Filled::Partly);
         }
-        if stream.tunnel.is_some() {
-            if is_last {
-                self.end(id, out);
-            }
-            return Some(Filled::Tunnel(id));
-        }
-        if !is_last {
-            return Some(Filled::Drained(stream.exchange));
-        }
         Some(match stream.outgoing.end {
             Some(End::Cut) => Filled::Cut(id),
-            _ => Filled::Ended(self.end(id, out)),
+            // Its end has a frame of its own.
+            _ if stream.tunnel.is_some() => Filled::Tunnel(id),
+            Some(End::Complete { .. }) => Filled::Ended(self.end(id, out)),
+            None => Filled::Drained(stream.exchange),
         })
     }
 

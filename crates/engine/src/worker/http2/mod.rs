@@ -11,7 +11,7 @@ mod tunnels;
 
 use std::mem;
 
-use shearwater_http2::{ErrorCode, HeadBuffer, limits::Limits as Http2Limits};
+use shearwater_http2::{HeadBuffer, limits::Limits as Http2Limits};
 use shearwater_io::{CloseKind, Driver, Output, Token};
 use shearwater_tasks::TaskId;
 
@@ -159,9 +159,7 @@ impl<S: Service> WorkerState<S> {
                     }
                 }
                 Some(Filled::Tunnel(id)) => self.wake_tunnel(token, id),
-                Some(Filled::Cut(id)) => {
-                    self.reset_stream(token, id, ErrorCode::InternalError, ExchangeEnd::Truncated);
-                }
+                Some(Filled::Cut(id)) => self.reset_cut(token, id),
                 Some(Filled::Ended(record)) => self.end_record(record),
             }
         }

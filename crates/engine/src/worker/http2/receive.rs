@@ -165,7 +165,6 @@ impl<S: Service> WorkerState<S> {
         }
         let (id, end) = match event {
             StreamEvent::Rejected { stream, error } => {
-                let (_, many) = self.entered();
                 // Those of trailers are no new requests.
                 if many.find(stream).is_some() {
                     return self.refuse_exchange(token, stream, Refusal::Rejected(error));
@@ -425,6 +424,17 @@ impl<S: Service> WorkerState<S> {
         if let Some(shared) = shared.filter(|_| !section.is_empty()) {
             shared.put_trailers(section);
         }
+    }
+
+    /// Resets a stream whose response is cut off, or whose tunnel its program has broken off.
+    pub(super) fn reset_cut(&mut self, token: Token, id: StreamId) {
+        let (_, many) = self.entered();
+        let is_tunnel = many.find(id).is_some_and(|stream| stream.tunnel.is_some());
+        let (code, end) = match is_tunnel {
+            true => (ErrorCode::Cancel, ExchangeEnd::Complete),
+            false => (ErrorCode::InternalError, ExchangeEnd::Truncated),
+        };
+        self.reset_stream(token, id, code, end);
     }
 
     /// Resets a stream whose response can't be completed, or has no client any more.

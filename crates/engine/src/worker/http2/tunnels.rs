@@ -217,10 +217,18 @@ impl<D: Driver, S: Service> Worker<D, S> {
     /// Notes that a program sends nothing more, and passes that on: its break as a reset (RFC 8441 section 5).
     pub(crate) fn program_ended(&mut self, program: Token, how: &ReadEnd) {
         self.at_program(program, |worker, client, id| {
-            if let ReadEnd::Broken(_) = how {
-                return worker.state.reset_stream(client, id, ErrorCode::Cancel, ExchangeEnd::Complete);
+            let ReadEnd::Broken(_) = how else { return worker.end_program(client, id, false) };
+            let (_, many) = worker.state.entered();
+            let Some(stream) = many.find(id) else { return };
+            if stream.outgoing.is_empty() {
+                return worker.state.reset_cut(client, id);
             }
-            worker.end_program(client, id, false);
+            // The last bytes that it has sent come before that.
+            stream.outgoing.end = Some(End::Cut);
+            if let Some(tunnel) = &mut stream.tunnel {
+                (tunnel.has_ended, tunnel.is_shut) = (true, true);
+            }
+            worker.continue_tunnel(client, id);
         });
     }
 

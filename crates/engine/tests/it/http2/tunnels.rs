@@ -189,6 +189,30 @@ fn a_program_that_breaks_off_resets_its_stream() {
     assert_nothing_left(&mut world, &client);
 }
 
+/// They wait for a window, as they wait for the end of the turn in which both come.
+#[test]
+fn the_last_bytes_of_a_program_that_breaks_off_come_before_the_reset() {
+    let kept = Upgrading::default();
+    let mut world = SimWorld::of(setting(Limits::default(), Timeouts::default()), kept.clone());
+    let mut client = SimHttp2Client::with_settings(&mut world, &[(INITIAL_WINDOW_SIZE, 0)]);
+    let (stream, mut program) = join(&mut world, &mut client, &kept);
+    client.session.send_data(stream, b"never read", false);
+    client.exchange(&mut world);
+    program.write(b"the last word");
+    client.exchange(&mut world);
+    drop(program);
+    client.exchange(&mut world);
+    client.session.send_data(stream, b"too late", true);
+    client.exchange(&mut world);
+    assert_eq!(client.session.data(stream), Ok(None));
+    client.session.grant(stream, 1000);
+    client.exchange(&mut world);
+    assert_eq!(client.session.data(stream), Ok(Some(b"the last word".to_vec())));
+    assert_eq!(client.session.data(stream), Err(Error::StreamReset(CANCEL)));
+    client.assert_usable(&mut world);
+    assert_nothing_left(&mut world, &client);
+}
+
 #[test]
 fn the_end_of_the_connection_ends_the_programs_side() {
     for is_reset in [false, true] {
