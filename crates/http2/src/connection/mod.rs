@@ -173,6 +173,12 @@ impl Connection {
         self.streams.len()
     }
 
+    /// Returns true if the client sends nothing more on a stream: it has ended it, or the stream is closed.
+    #[must_use]
+    pub fn is_request_ended(&self, stream: StreamId) -> bool {
+        self.streams.find(stream.0).is_none_or(|slot| self.streams[slot].is_request_ended)
+    }
+
     /// Returns true if a header block has begun and isn't complete: a head's deadline applies.
     #[must_use]
     pub fn has_partial_head(&self) -> bool {

@@ -19,7 +19,10 @@ impl<S: Service> WorkerState<S> {
         if std::mem::take(&mut many.opens_tunnel) {
             let mut tunnel = Box::new(StreamTunnel::new(taker));
             self.http2.tunnels.wake(token, id, &mut tunnel);
-            many.stream(id).tunnel = Some(tunnel);
+            // The CONNECT itself may have ended the client's side.
+            let is_whole = many.connection.is_request_ended(id);
+            let stream = many.stream(id);
+            (stream.tunnel, stream.is_early_whole) = (Some(tunnel), is_whole);
         }
     }
 

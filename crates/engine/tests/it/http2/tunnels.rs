@@ -372,6 +372,23 @@ fn keeps_what_comes_before_a_deferred_upgrade() {
 }
 
 #[test]
+fn a_connect_that_ends_its_stream_ends_that_side() {
+    for path in ["/", "/later"] {
+        let (mut world, kept) = world_of(Limits::default());
+        let mut client = SimHttp2Client::connect(&mut world);
+        let stream = client.session.begin_whole(&connect_fields(path, "x"));
+        client.pass(&mut world, 1000);
+        let (mut program, unread) = taken(&kept);
+        assert!(program.read(&mut Vec::new()) && unread.is_empty(), "{path}");
+        program.write(b"a word");
+        drop(program);
+        client.exchange(&mut world);
+        assert_eq!(client.response(stream).body, b"a word", "{path}");
+        assert_nothing_left(&mut world, &client);
+    }
+}
+
+#[test]
 fn a_handler_that_ignores_a_connect_sends_no_content() {
     let (mut world, _) = world_of(Limits::default());
     let mut client = SimHttp2Client::connect(&mut world);
