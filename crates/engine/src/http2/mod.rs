@@ -30,7 +30,7 @@ pub(crate) struct Stream {
     pub(crate) record: Option<Box<Group>>,
     /// Bytes received of the request's content.
     pub(crate) received: u64,
-    /// Those of them for which no window was given back.
+    /// Those of them for which no window was given back; without meaning for a tunnel.
     pub(crate) uncredited: usize,
     /// Content that arrived while a guard waits, or that the program of a tunnel hasn't taken; and whether it is all of it.
     pub(crate) early: Vec<u8>,
@@ -146,7 +146,11 @@ impl Multiplexed {
 
     /// Returns its memory, in bytes, without that of exchanges.
     pub(crate) fn held_bytes(&self) -> usize {
-        let of_stream = |stream: &Stream| stream.outgoing.held_bytes() + stream.early.capacity();
+        let of_tunnel = |tunnel: &StreamTunnel| size_of::<StreamTunnel>() + tunnel.in_flight;
+        let of_stream = |stream: &Stream| {
+            let tunnel = stream.tunnel.as_deref().map_or(0, of_tunnel);
+            stream.outgoing.held_bytes() + stream.early.capacity() + tunnel
+        };
         size_of::<Self>()
             + self.connection.held_bytes()
             + self.pending.capacity()

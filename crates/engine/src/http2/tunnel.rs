@@ -92,13 +92,12 @@ impl StreamTunnels {
         }
     }
 
-    /// Removes a tunnel whose stream has ended. Returns the bytes that were in flight.
-    pub(crate) fn remove(&mut self, tunnel: &StreamTunnel) -> usize {
+    /// Removes a tunnel whose stream has ended.
+    pub(crate) fn remove(&mut self, tunnel: &StreamTunnel) {
         if let Program::Connected(program) = tunnel.program {
             self.programs.remove(&program);
             self.closing.push(program);
         }
-        tunnel.in_flight
     }
 
     /// Returns the number of tunnels of each connection that has one.

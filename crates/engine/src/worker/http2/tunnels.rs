@@ -45,20 +45,13 @@ impl<S: Service> WorkerState<S> {
 
     /// Drops a tunnel whose stream has ended; its program's end is closed at the end of the turn.
     pub(super) fn drop_tunnel(&mut self, tunnel: &StreamTunnel) {
-        let in_flight = self.http2.tunnels.remove(tunnel);
-        self.note_tunnel_bytes(0, in_flight);
+        self.http2.tunnels.remove(tunnel);
     }
 
     /// Returns the number of connections whose open streams are all tunnels.
     pub(crate) fn lone_clients(&mut self) -> usize {
         let tunnels = self.http2.tunnels.by_client();
         tunnels.into_iter().filter(|&(client, count)| self.open_streams(client) == count).count()
-    }
-
-    /// Accounts for bytes on their way to programs.
-    fn note_tunnel_bytes(&self, added: usize, removed: usize) {
-        let held = self.calls.held_bytes();
-        held.set(held.get() + added - removed);
     }
 
     /// Passes on what can be passed on towards the client: the end of the program's bytes, or room for more of them.
@@ -79,10 +72,7 @@ impl<S: Service> WorkerState<S> {
     /// Lets the client send as much as its program has taken.
     fn credit_tunnel(&mut self, id: StreamId, bytes: usize) {
         let (out, many) = self.entered();
-        if let Some(stream) = many.find(id) {
-            stream.uncredited = stream.uncredited.saturating_sub(bytes);
-            many.connection.consumed(id, bytes, out.bytes_mut());
-        }
+        many.connection.consumed(id, bytes, out.bytes_mut());
     }
 
     /// Ends the stream of a tunnel of which nothing more is waited for.
@@ -159,17 +149,17 @@ impl<D: Driver, S: Service> Worker<D, S> {
         }
         let len = stream.early.len();
         if tunnel.is_shut {
-            stream.early.clear();
+            stream.early = Vec::new();
             return self.state.credit_tunnel(id, len);
         }
         if len > 0 {
             let mut output = Output::default();
-            output.bytes_mut().append(&mut stream.early);
+            *output.bytes_mut() = std::mem::take(&mut stream.early);
             // Ahead of the driver's count, so that none of it counts as sent to clients.
             self.tunnels.carried += len as u64;
             if !self.driver.send_at_once(program, &mut output, || true) {
                 tunnel.in_flight = len;
-                return self.state.note_tunnel_bytes(len, 0);
+                return;
             }
             self.state.credit_tunnel(id, len);
             self.state.outputs.recycle(output);
@@ -211,7 +201,6 @@ impl<D: Driver, S: Service> Worker<D, S> {
             // After an error the program has closed its end. What it has sent still comes.
             tunnel.is_shut |= failed_at.is_some();
             worker.tunnels.carried -= failed_at.map_or(0, |sent| (len as u64).saturating_sub(sent));
-            worker.state.note_tunnel_bytes(0, len);
             worker.state.credit_tunnel(id, len);
             worker.continue_tunnel(client, id);
         });
