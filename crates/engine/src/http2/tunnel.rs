@@ -65,8 +65,8 @@ pub(crate) struct StreamTunnels {
     pub(crate) programs: HashMap<Token, (Token, StreamId)>,
     /// Tunnels that can continue, each once.
     pub(crate) ready: Vec<(Token, StreamId)>,
-    /// Programs' ends that are to be closed.
-    pub(crate) closing: Vec<Token>,
+    /// Programs' ends that are to be closed, and the lengths of their sends in flight.
+    pub(crate) closing: Vec<(Token, usize)>,
 }
 
 impl StreamTunnels {
@@ -96,7 +96,7 @@ impl StreamTunnels {
     pub(crate) fn remove(&mut self, tunnel: &StreamTunnel) {
         if let Program::Connected(program) = tunnel.program {
             self.programs.remove(&program);
-            self.closing.push(program);
+            self.closing.push((program, tunnel.in_flight));
         }
     }
 

@@ -64,7 +64,7 @@ impl<D: Driver, S: Service> Worker<D, S> {
     /// Handles the end of a send: recycles the output and resumes the connection.
     pub(crate) fn sent(&mut self, token: Token, output: Output, result: &Result<(), SendError>) {
         self.state.outputs.recycle(output);
-        let Some(conn) = self.state.table.find(token) else { return };
+        let Some(conn) = self.state.table.find(token) else { return self.sent_to_closing(token, result) };
         conn.end_send();
         if conn.phase() == Phase::Closing {
             return self.abort_records(token, self.end_by_close());

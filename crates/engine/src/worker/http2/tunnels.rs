@@ -206,6 +206,15 @@ impl<D: Driver, S: Service> Worker<D, S> {
         });
     }
 
+    /// Notes the end of a send to a program's end that is closed at the end of this turn.
+    pub(crate) fn sent_to_closing(&mut self, to: Token, result: &Result<(), SendError>) {
+        let closing = &mut self.state.http2.tunnels.closing;
+        if let Some((_, in_flight)) = closing.iter_mut().find(|(program, _)| result.is_ok() && *program == to)
+        {
+            *in_flight = 0;
+        }
+    }
+
     /// Notes that a program sends nothing more, and passes that on: its break as a reset (RFC 8441 section 5).
     pub(crate) fn program_ended(&mut self, program: Token, how: &ReadEnd) {
         self.at_program(program, |worker, client, id| {
@@ -277,7 +286,10 @@ impl<D: Driver, S: Service> Worker<D, S> {
     /// Closes the programs' ends of tunnels that have ended in this turn.
     #[inline]
     pub(crate) fn close_programs(&mut self) {
-        while let Some(program) = self.state.http2.tunnels.closing.pop() {
+        while let Some((program, in_flight)) = self.state.http2.tunnels.closing.pop() {
+            if in_flight > 0 {
+                self.tunnels.carried -= (in_flight as u64).saturating_sub(self.driver.send_progress(program));
+            }
             self.driver.close(program, CloseKind::Normal);
         }
     }

@@ -251,6 +251,22 @@ fn a_program_that_reads_nothing_holds_its_client_up() {
     assert_nothing_left(&mut world, &client);
 }
 
+/// A send in flight ends with its stream: the part that the program has taken isn't the clients'.
+#[test]
+fn counts_what_clients_are_sent_after_a_reset() {
+    let (mut world, mut client, stream, program) = joined(Limits::default());
+    client.session.send_data(stream, &[0; 3_000_000], false);
+    client.exchange(&mut world);
+    let before = world.control.totals().bytes_sent;
+    client.session.reset(stream, CANCEL);
+    client.exchange(&mut world);
+    client.assert_usable(&mut world);
+    drop(program);
+    client.exchange(&mut world);
+    let sent = world.control.totals().bytes_sent - before;
+    assert!((20..1000).contains(&sent), "{sent} bytes");
+}
+
 #[test]
 fn a_client_that_grants_nothing_holds_its_program_up() {
     let kept = Upgrading::default();
