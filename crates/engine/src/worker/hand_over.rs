@@ -67,9 +67,6 @@ impl<D: Driver, S: Service> Worker<D, S> {
 
     /// Frees the slots of handed-over connections that have ended since.
     pub(crate) fn free_returned(&mut self) {
-        if self.handed_over.open == 0 && self.tunnels.is_empty() && self.state.http2.tunnels.is_empty() {
-            return;
-        }
         let returned = std::mem::take(&mut *self.handed_over.returned.tokens());
         for token in returned {
             if self.program_left(token) {
