@@ -202,8 +202,11 @@ impl<D: Driver, S: Service> Worker<D, S> {
         if self.lifecycle == Lifecycle::Serving || self.accepting != Accepting::Stopped {
             return;
         }
-        let on_streams = self.state.http2.tunnels.programs.len() + self.state.lone_clients();
-        if self.driver.connections() > self.handed_over.open + 2 * self.tunnels.len() + on_streams {
+        let on_streams = self.state.http2.tunnels.len();
+        let without_clients = self.handed_over.open + 2 * self.tunnels.len() + on_streams;
+        let others = self.driver.connections().saturating_sub(without_clients);
+        // At most one client a tunnel: compared first, which spares counting them in each turn of a drain.
+        if others > on_streams || others > self.state.lone_clients() {
             return;
         }
         self.end_stream_tunnels();
