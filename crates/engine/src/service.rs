@@ -35,13 +35,14 @@ pub trait Service: 'static {
         Some(request.guards_outside())
     }
 
-    /// Returns false if [`guard`](Self::guard) lets every request pass: it isn't called then. Asked once for each worker.
+    /// Returns false if [`guard`](Self::guard) lets every request pass: it isn't called then. Asked once for each worker, and
+    /// at each reload.
     fn has_guards(&self) -> bool {
         true
     }
 
     /// Returns the protocols that streams of HTTP/2 may be [upgraded](Response::upgrade) to, such as `websocket`
-    /// (RFC 8441): none by default. Asked once for each worker.
+    /// (RFC 8441): none by default. Asked once for each worker, and at each reload.
     ///
     /// Clients learn that there are some when they connect. A request for one of them has the method `CONNECT` and the
     /// [protocol](Head::protocol); one for another protocol is rejected with `501`.

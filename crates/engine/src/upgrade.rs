@@ -1,4 +1,5 @@
-//! Upgrades (RFC 9110 section 7.8): the engine sends the `101`, then hands the connection over to the program.
+//! Upgrades (RFC 9110 section 7.8): the engine sends the `101`, then hands the connection over to the program. Of HTTP/2,
+//! the `200`, and one end of a socket pair for the stream (RFC 8441).
 
 use std::fmt;
 use std::os::fd::OwnedFd;
@@ -9,17 +10,17 @@ use shearwater_io::{Token, Waker};
 
 use crate::server::panics;
 
-/// A connection that was handed over after its `101`.
+/// A connection that was handed over after its `101`, or a stream of HTTP/2 after its `200`.
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct HandedOver {
-    /// Descriptor of the connection, in non-blocking mode. With TLS, one end of a socket pair of the Unix domain, whose bytes
-    /// the worker encrypts.
+    /// Descriptor of the connection, in non-blocking mode. With TLS or HTTP/2, one end of a socket pair of the Unix domain,
+    /// whose bytes the worker encrypts or frames.
     pub descriptor: OwnedFd,
     /// Bytes of the new protocol that were received with the request, before those still in the descriptor.
     pub unread: Vec<u8>,
-    /// Guard to be kept as long as the descriptor is open. Dropped, the last bytes of a connection with TLS have the
-    /// server's deadlines.
+    /// Guard to be kept as long as the descriptor is open. Once it is dropped, the last bytes towards the client have the
+    /// server's deadlines, if the descriptor is one end of a socket pair.
     pub guard: ConnectionGuard,
 }
 
@@ -27,6 +28,8 @@ pub struct HandedOver {
 /// [`Limits::connections_max`](crate::Limits::connections_max),
 /// [`Limits::connections_per_address_max`](crate::Limits::connections_per_address_max) and
 /// [`Totals`](crate::Totals).
+///
+/// The guard of a stream of HTTP/2 counts for none of these: the stream's connection does, as long as it is open.
 #[must_use = "without it the connection is no longer counted"]
 pub struct ConnectionGuard {
     pub(crate) token: Token,

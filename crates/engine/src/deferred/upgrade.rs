@@ -17,8 +17,8 @@ impl Response<'_> {
     /// [`Service::protocols`](crate::Service::protocols).
     ///
     /// Until then the server's timeouts and minimum rates apply. The connection counts for the connection
-    /// limits until its [guard](HandedOver::guard) is dropped. If the connection ends before the `101` is
-    /// sent, `take` is dropped.
+    /// limits until its [guard](HandedOver::guard) is dropped; a stream counts for none, its connection as long as it is
+    /// open. If either ends before the response is sent, `take` is dropped.
     ///
     /// The response becomes a `500` if the request doesn't [offer](Head::upgrades) the protocol, or has a
     /// body. `protocol` may have a version (`name/1.0`); names are compared case-insensitively.

@@ -26,7 +26,7 @@ pub(crate) struct StreamTunnel {
     pub(crate) is_response_ended: bool,
     /// The program takes nothing more: it was sent everything, or has closed its end.
     pub(crate) is_shut: bool,
-    /// The program has given it up: the client's bytes have a deadline, and nothing is waited for after them.
+    /// The program has dropped its guard: bytes towards the client have a deadline, and nothing is waited for after them.
     pub(crate) is_left: bool,
 }
 

@@ -69,13 +69,13 @@ impl<D: Driver, S: Service> Worker<D, S> {
         };
         let mut tokens = state.table.tokens(is_at_work);
         // Tunnels have no end of their own.
-        let tunnels = state.http2.tunnels.by_client();
+        let by_client = state.http2.tunnels.by_client();
         tokens.retain(|token| {
             let conn = state.table.get(*token);
-            let others = tunnels.get(token).copied().unwrap_or_default();
+            let tunnels = by_client.get(token).copied().unwrap_or_default();
             conn.phase() != Phase::Multiplexed
                 || conn.has(Flag::Sending)
-                || state.open_streams(*token) > others
+                || state.open_streams(*token) > tunnels
         });
         let connections = tokens.len();
         if connections > 0 {
