@@ -2,6 +2,7 @@
 
 mod bodies;
 mod client;
+mod connects;
 mod ends;
 mod faults;
 mod guards;

@@ -86,7 +86,7 @@ fn content_and_trailers_that_come_early_reach_the_handler() {
     client.finish(&mut world);
 }
 
-/// The window is given back when the handler reads, as without a guard, and not before.
+/// The client may send more when the handler reads, as without a guard, and not before.
 #[test]
 fn a_guard_gives_no_window_back() {
     let (mut world, _) = world();

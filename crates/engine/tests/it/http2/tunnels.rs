@@ -6,7 +6,7 @@ use shearwater_engine::io::sim::SimOptions;
 use shearwater_engine::limits::{TUNNEL_BYTES_MAX, TUNNELS_PER_CONNECTION_MAX};
 use shearwater_engine::{Limits, Timeouts};
 use testkit::Error;
-use testkit::http2::frame::{CANCEL, ENABLE_CONNECT_PROTOCOL, Frame, INITIAL_WINDOW_SIZE, SETTINGS};
+use testkit::http2::frame::{CANCEL, Frame, INITIAL_WINDOW_SIZE};
 
 use super::client::{SimHttp2Client, setting};
 use crate::harness::{Choices, Setting, SimWorld};
@@ -15,21 +15,21 @@ use crate::tunnels::{Program, Upgrading, pattern};
 
 /// Codes of resets: no error, and a broken rule.
 const NO_ERROR: u32 = 0;
-const PROTOCOL_ERROR: u32 = 1;
+pub(super) const PROTOCOL_ERROR: u32 = 1;
 
-type World = SimWorld<Upgrading>;
+pub(super) type World = SimWorld<Upgrading>;
 
-fn world_of(limits: Limits) -> (World, Upgrading) {
+pub(super) fn world_of(limits: Limits) -> (World, Upgrading) {
     let kept = Upgrading::default();
     (SimWorld::of(setting(limits, Timeouts::default()), kept.clone()), kept)
 }
 
 /// Queues an extended CONNECT.
-fn connect(client: &mut SimHttp2Client, path: &str, protocol: &str) -> u32 {
+pub(super) fn connect(client: &mut SimHttp2Client, path: &str, protocol: &str) -> u32 {
     client.session.begin(&connect_fields(path, protocol))
 }
 
-fn connect_fields<'a>(path: &'a str, protocol: &'a str) -> [(&'a str, &'a str); 5] {
+pub(super) fn connect_fields<'a>(path: &'a str, protocol: &'a str) -> [(&'a str, &'a str); 5] {
     [
         (":method", "CONNECT"),
         (":scheme", "http"),
@@ -39,13 +39,13 @@ fn connect_fields<'a>(path: &'a str, protocol: &'a str) -> [(&'a str, &'a str); 
     ]
 }
 
-fn taken(kept: &Upgrading) -> (Program, Vec<u8>) {
+pub(super) fn taken(kept: &Upgrading) -> (Program, Vec<u8>) {
     let handed = kept.0.borrow_mut().take().expect("it is handed over");
     (Program { socket: handed.descriptor.into(), guard: Some(handed.guard) }, handed.unread)
 }
 
 /// Opens a tunnel.
-fn join(world: &mut World, client: &mut SimHttp2Client, kept: &Upgrading) -> (u32, Program) {
+pub(super) fn join(world: &mut World, client: &mut SimHttp2Client, kept: &Upgrading) -> (u32, Program) {
     let stream = connect(client, "/", "x");
     client.exchange(world);
     let head = client.session.head(stream).expect("no error").expect("a head");
@@ -72,26 +72,10 @@ fn content(client: &mut SimHttp2Client, stream: u32) -> Vec<u8> {
     all
 }
 
-fn assert_nothing_left(world: &mut World, client: &SimHttp2Client) {
+pub(super) fn assert_nothing_left(world: &mut World, client: &SimHttp2Client) {
     client.finish(world);
     assert_eq!((world.worker.waiting_in_use().1, world.worker.buffered_bytes()), (0, 0));
     assert_eq!(world.control.totals().connections_open(), 0);
-}
-
-#[test]
-fn offers_extended_connect_where_the_service_has_a_protocol() {
-    let (mut world, _) = world_of(Limits::default());
-    let mut plain = super::client::world();
-    let first = |received: Vec<u8>| {
-        let mut received = received;
-        let frame = Frame::take(&mut received).expect("a frame");
-        assert_eq!(frame.kind, SETTINGS);
-        frame.to_settings().contains(&(ENABLE_CONNECT_PROTOCOL, 1))
-    };
-    let preface = testkit::http2::PREFACE;
-    let with = world.send(preface);
-    let without = plain.send(preface);
-    assert_eq!((first(with.peer.read()), first(without.peer.read())), (true, false));
 }
 
 #[test]
@@ -386,98 +370,6 @@ fn keeps_what_comes_before_a_deferred_upgrade() {
     client.exchange(&mut world);
     assert_eq!(client.response(stream).body, b"late");
     assert_nothing_left(&mut world, &client);
-}
-
-#[test]
-fn a_connect_that_ends_its_stream_ends_that_side() {
-    for path in ["/", "/later"] {
-        let (mut world, kept) = world_of(Limits::default());
-        let mut client = SimHttp2Client::connect(&mut world);
-        let stream = client.session.begin_whole(&connect_fields(path, "x"));
-        client.pass(&mut world, 1000);
-        let (mut program, unread) = taken(&kept);
-        assert!(program.read(&mut Vec::new()) && unread.is_empty(), "{path}");
-        program.write(b"a word");
-        drop(program);
-        client.exchange(&mut world);
-        assert_eq!(client.response(stream).body, b"a word", "{path}");
-        assert_nothing_left(&mut world, &client);
-    }
-}
-
-#[test]
-fn a_handler_that_ignores_a_connect_sends_no_content() {
-    let (mut world, _) = world_of(Limits::default());
-    let mut client = SimHttp2Client::connect(&mut world);
-    let [ignored, refused, unknown] = [("/ignored", "x"), ("/refused", "x"), ("/", "y")]
-        .map(|(path, protocol)| connect(&mut client, path, protocol));
-    client.exchange(&mut world);
-    for (stream, expected) in [
-        (ignored, (501, "This resource is no tunnel.\n")),
-        (refused, (403, "Forbidden\n")),
-        (unknown, (501, "The protocol of this CONNECT is not implemented.\n")),
-    ] {
-        let response = client.response(stream);
-        assert_eq!((response.status, response.text()), expected);
-    }
-    client.assert_usable(&mut world);
-    assert_nothing_left(&mut world, &client);
-}
-
-/// Its stream doesn't stay: content of it would be due after `write_ms`, and its connection reset.
-#[test]
-fn a_handler_that_streams_to_a_connect_sends_nothing_of_it() {
-    for window in [0, 65_535] {
-        let kept = Upgrading::default();
-        let mut world = SimWorld::of(setting(Limits::default(), Timeouts::default()), kept.clone());
-        let mut client = SimHttp2Client::with_settings(&mut world, &[(INITIAL_WINDOW_SIZE, window)]);
-        let (_, program) = join(&mut world, &mut client, &kept);
-        let stream = connect(&mut client, "/streamed", "x");
-        client.pass(&mut world, 1000);
-        if window == 0 {
-            client.session.grant(stream, 1000);
-            client.exchange(&mut world);
-        }
-        let response = client.response(stream);
-        assert_eq!((response.status, response.text()), (501, "This resource is no tunnel.\n"), "{window}");
-        client.pass(&mut world, 2 * Timeouts::default().write_ms);
-        client.assert_usable(&mut world);
-        drop(program);
-        client.exchange(&mut world);
-        assert_nothing_left(&mut world, &client);
-    }
-}
-
-#[test]
-fn rejects_connects_that_break_the_rules() {
-    let (mut world, _) = world_of(Limits::default());
-    let mut client = SimHttp2Client::connect(&mut world);
-    let connect = (":method", "CONNECT");
-    let [scheme, path, authority, protocol] =
-        [(":scheme", "http"), (":path", "/"), (":authority", "a"), (":protocol", "x")];
-    for fields in [
-        &[connect, path, authority, protocol][..],
-        &[connect, scheme, authority, protocol],
-        &[connect, scheme, path, protocol],
-        &[connect, scheme, path, authority, (":protocol", "x y")],
-        &[(":method", "GET"), scheme, path, authority, protocol],
-        &[connect, scheme, path, authority],
-    ] {
-        let stream = client.session.begin(fields);
-        client.exchange(&mut world);
-        assert_eq!(client.session.response(stream), Err(Error::StreamReset(PROTOCOL_ERROR)), "{fields:?}");
-    }
-    let plain = client.session.begin(&[connect, (":authority", "a:443")]);
-    client.exchange(&mut world);
-    assert_eq!(client.response(plain).status, 501);
-    client.finish(&mut world);
-
-    let mut other = super::client::world();
-    let mut client = SimHttp2Client::connect(&mut other);
-    let stream = client.session.begin(&[connect, scheme, path, authority, protocol]);
-    client.exchange(&mut other);
-    assert_eq!(client.session.response(stream), Err(Error::StreamReset(PROTOCOL_ERROR)), "it isn't enabled");
-    client.finish(&mut other);
 }
 
 #[test]
