@@ -31,7 +31,7 @@ pub(crate) type SyncHandler<S> =
 /// | function of the body | [`buffered`]`(bytes_max, …)` | buffered |
 /// | async | [`later`]`(async \|call: &mut Call<S>\| …)` | discarded |
 /// | async, reads | [`later_reading`]`(async \|call: &mut Call<S, Reading>\| …)` | as it arrives |
-/// | coroutine | [`line`]`(\|line: &mut Line<S>\| …)` | discarded |
+/// | coroutine | [`line()`](line())`(\|line: &mut Line<S>\| …)` | discarded |
 /// | coroutine, reads | [`line_reading`]`(\|line: &mut Line<S, Reading>\| …)` | as it arrives |
 ///
 /// `K` is the handler's kind, which the compiler finds. The parameters of a closure need their types.
