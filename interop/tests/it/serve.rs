@@ -73,7 +73,8 @@ async fn run(
     let stopped = async { drop(stopped.await) };
     match by {
         ServedBy::Serve => {
-            let server = shearwater_tower::serve(TcpListener::bind(ADDRESS).unwrap(), make.await).connect_info();
+            let server =
+                shearwater_tower::serve(TcpListener::bind(ADDRESS).unwrap(), make.await).connect_info();
             bound.send(server.local_addr().unwrap()).unwrap();
             server.with_graceful_shutdown(stopped).await.unwrap();
         }
