@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::panic::Location;
+use std::sync::Arc;
 
 use shearwater_engine::tasks::StackOptions;
 use shearwater_engine::{Control, Reload, Reloading, Service};
@@ -43,6 +44,8 @@ pub struct App<S = ()> {
     /// The prefix of the current scope.
     prefix: String,
     definitions: Definitions<S>,
+    /// Its identity.
+    id: Arc<()>,
 }
 
 impl<S> fmt::Debug for App<S> {
@@ -93,7 +96,7 @@ impl<S: 'static> App<S> {
     /// ```
     #[must_use]
     pub fn with_state(make: impl Fn(usize) -> S + Send + Sync + 'static) -> Self {
-        Self { prefix: String::new(), definitions: Definitions::new(Box::new(make)) }
+        Self { prefix: String::new(), definitions: Definitions::new(Box::new(make)), id: Arc::default() }
     }
 
     /// Adds a path's handlers.
@@ -114,11 +117,6 @@ impl<S: 'static> App<S> {
         let MethodTable { mut entries, timeout, mut cors, protocol } = table;
         let place =
             |method: &RouteMethod, location| SourceLocation::new(format!("{method} {path}"), location);
-        if path::read(&path).is_err() {
-            // One handler reports it.
-            entries.truncate(1);
-            cors = None;
-        }
         let waits = |entry: &MethodEntry<S>| matches!(entry.prepared.handler, Kind::Deferred(_));
         if let Some((_, location)) = timeout
             && !entries.iter().any(waits)
@@ -130,6 +128,11 @@ impl<S: 'static> App<S> {
             && let Some(why) = protocol_mistake(protocol, &entries)
         {
             self.refuse(SourceLocation::new(format!("the upgrades of {path}"), location), why);
+        }
+        if path::read(&path).is_err() {
+            // One handler reports it.
+            entries.truncate(1);
+            cors = None;
         }
         if let Some((cors, location)) = &cors {
             let place = SourceLocation::new(format!("the CORS policy of {path}"), location);
@@ -170,7 +173,8 @@ impl<S: 'static> App<S> {
     /// The service is a value, such as a folder, or a function that makes each worker's [`Service`] on its thread, with its
     /// number.
     ///
-    /// The service sees the path after the prefix ([`engine::Request::path`](crate::engine::Request::path)); its
+    /// The service sees the path after the prefix ([`engine::Request::path`](crate::engine::Request::path)), but routes of a
+    /// mounted app ([`Routes`]) are whole paths; its
     /// [`body_policy`](Service::body_policy) gets the whole head. Two mounts with the same prefix, and a prefix whose paths are
     /// all taken by a pattern, are errors at startup.
     #[must_use]
@@ -212,7 +216,15 @@ impl<S: 'static> App<S> {
             }
         };
         let outer = std::mem::replace(&mut self.prefix, inner);
+        let id = Arc::clone(&self.id);
         let mut app = define(self);
+        if !Arc::ptr_eq(&id, &app.id) {
+            let given = SourceLocation::new(format!("the scope {path}"), Location::caller());
+            app.refuse(
+                given,
+                "it returns another app; help: add to the one that it is called with".to_owned(),
+            );
+        }
         app.prefix = outer;
         app
     }

@@ -41,6 +41,8 @@ enum Stream {
     None,
     Begun,
     Ended,
+    /// Begun again: what belongs to which is lost.
+    Broken,
 }
 
 impl<S, B> fmt::Debug for Call<S, B> {
@@ -123,11 +125,12 @@ impl<S, B> Call<S, B> {
     ///
     /// Its length is open unless the head [declares it](Head::length): the body is sent in chunks (RFC 9112 section 7.1),
     /// or ends with the connection for HTTP/1.0 clients. If the response has no body (for `HEAD`, or with `204`, `205` or
-    /// `304`), the handler is dropped at its next await.
+    /// `304`), the handler is dropped at its next await. A second stream breaks the response: it is cut off when the
+    /// handler returns.
     pub fn begin(&mut self, head: Head) -> Body<'_, S, B> {
         let length = head.apply(&mut self.call.response());
         self.call.begin(length);
-        self.stream = Stream::Begun;
+        self.stream = if self.stream == Stream::None { Stream::Begun } else { Stream::Broken };
         Body { call: &mut self.call, state: &self.state, stream: &mut self.stream, body: PhantomData }
     }
 
@@ -144,9 +147,11 @@ impl<S, B> Call<S, B> {
 
     #[inline(never)]
     fn finish_stream(&mut self, reply: impl Reply) {
-        if self.stream == Stream::Begun {
-            let replied = reply.reply(&mut self.call.response());
-            self.call.cut_at_end(replied.map_or_else(|failure| failure.report(), |()| UNENDED.to_owned()));
+        match reply.reply(&mut self.call.response()) {
+            Err(failure) => self.call.cut_at_end(failure.report()),
+            Ok(()) if self.stream == Stream::Begun => self.call.cut_at_end(UNENDED),
+            Ok(()) if self.stream == Stream::Broken => self.call.cut_at_end(BEGUN_AGAIN),
+            Ok(()) => {}
         }
     }
 
@@ -164,6 +169,7 @@ impl<S, B> Call<S, B> {
 }
 
 const UNENDED: &str = "a handler has begun a stream and not ended it; help: return `body.end()`";
+const BEGUN_AGAIN: &str = "a handler has begun a second stream; help: begin one";
 
 impl<S> Call<S, Reading> {
     /// Returns the next piece of the body, never empty; `None` at its end.
@@ -233,10 +239,12 @@ impl<'a, S, B> Body<'a, S, B> {
         self
     }
 
-    /// Completes the body.
+    /// Completes the body, once the handler returns: an error instead cuts it off.
     #[must_use = "return it from the handler"]
     pub fn end(self) -> Sent {
-        *self.stream = Stream::Ended;
+        if *self.stream == Stream::Begun {
+            *self.stream = Stream::Ended;
+        }
         Sent(())
     }
 }

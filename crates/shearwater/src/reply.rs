@@ -173,7 +173,8 @@ impl<T: Reply> Reply for Option<T> {
     fn reply(self, response: &mut Response<'_>) -> Result<(), Failure> {
         match self {
             Some(reply) => reply.reply(response),
-            None => Status::NOT_FOUND.reply(response),
+            // A failure, so that no status or head beside it makes a success of it.
+            None => Err(Failure::new(Status::NOT_FOUND, "Not Found")),
         }
     }
 }
@@ -193,12 +194,11 @@ impl<T: Reply, E: Into<Failure>> Reply for Result<T, E> {
 /// ```
 /// use shearwater::{Failure, Request, Status};
 ///
-/// fn note(request: &Request) -> Result<Vec<u8>, Failure> {
-///     let name: String = request.param("name")?;                       // 400
-///     if name.starts_with('.') {
-///         return Err(Failure::new(Status::FORBIDDEN, "no dots"));      // 403
-///     }
-///     Ok(std::fs::read(name)?)                                         // 500
+/// fn note(request: &Request) -> Result<String, Failure> {
+///     let number: usize = request.param("number")?;                    // 400
+///     let notes = std::env::var("NOTES")?;                             // 500
+///     let note = notes.lines().nth(number);
+///     note.map(str::to_owned).ok_or(Failure::new(Status::GONE, "no longer here")) // 410
 /// }
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -237,6 +237,7 @@ impl Failure {
     pub(crate) fn respond(self, response: &mut Response<'_>) {
         match self.0 {
             Kind::Response(status, text) => {
+                response.drop_deferral();
                 response.status(status.0).text(&format!("{text}\n"));
             }
             Kind::Internal(_) => drop(response.fail(self.report())),

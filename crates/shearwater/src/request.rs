@@ -1,5 +1,6 @@
 //! A request as a handler sees it, with the app's state.
 
+use std::borrow::Cow;
 use std::fmt::{self, Display};
 use std::ops::Deref;
 use std::str::FromStr;
@@ -99,8 +100,8 @@ pub(crate) fn query<T: FromStr<Err: Display>>(query: Option<&str>, name: &str) -
 }
 
 /// Replaces each plus by a space.
-fn spaced(text: &str) -> String {
-    text.replace('+', " ")
+fn spaced(text: &str) -> Cow<'_, str> {
+    if text.contains('+') { text.replace('+', " ").into() } else { text.into() }
 }
 
 pub(crate) fn header<'a>(head: Head<'a>, name: &str) -> Option<&'a str> {

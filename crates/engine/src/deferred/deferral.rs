@@ -135,9 +135,9 @@ impl Response<'_> {
         !has_failed && (self.is_deferred() || !is_coded && self.draft.framing() != stream)
     }
 
-    /// Drops a deferred handler that is no longer needed.
+    /// Drops a deferred handler or an upgrade that is no longer wanted: the response is what else is set.
     #[inline]
-    pub(crate) fn drop_deferral(&mut self) {
+    pub fn drop_deferral(&mut self) {
         if self.is_deferred() {
             self.drop_deferral_cold();
         }

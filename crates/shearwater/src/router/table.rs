@@ -118,8 +118,11 @@ impl<S> RouteTable<S> {
             match self.preflight(node, head) {
                 Some((target, true)) => return Resolved::new(Ok(target)),
                 Some((target, false)) => other_method = Some(Resolved::new(Ok(target))),
-                None if node.falls_through => {}
-                None => return Resolved::new(target_of(node).ok_or(Unmatched::Method(node))),
+                None => match target_of(node) {
+                    Some(target) => return Resolved::new(Ok(target)),
+                    None if node.falls_through => {}
+                    None => return Resolved::new(Err(Unmatched::Method(node))),
+                },
             }
         }
         if exact.is_none_or(|node| node.falls_through)

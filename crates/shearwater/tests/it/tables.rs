@@ -183,34 +183,97 @@ fn a_timeout_ends_a_coroutine_that_has_no_stack_yet() {
     assert_eq!(waiting.response().map(|response| response.status), Some(503));
 }
 
+/// Begins a stream, of which something has been sent then.
+async fn begin(call: &mut Call) -> Body<'_> {
+    let mut body = call.begin(Head::ok("text/plain"));
+    body.push("begun");
+    body.sleep(Duration::from_millis(1)).await;
+    body
+}
+
 #[test]
 fn a_stream_that_is_not_ended_is_cut_off() {
-    async fn forgets(call: &mut Call) {
-        call.begin(Head::ok("text/plain")).push("begun");
-    }
-    async fn replies(call: &mut Call) -> &'static str {
-        call.begin(Head::ok("text/plain").length(5)).push("begun");
+    let forgets = async |call: &mut Call| {
+        begin(call).await;
+    };
+    let replies = async |call: &mut Call| {
+        begin(call).await;
         "lost"
-    }
-    async fn fails(call: &mut Call) -> Result<Sent, Failure> {
-        let mut body = call.begin(Head::ok("text/plain"));
-        body.push("begun");
+    };
+    let fails = async |call: &mut Call| -> Result<Sent, Failure> {
+        begin(call).await;
         Err(Failure::new(Status::CONFLICT, "too late"))
-    }
+    };
+    let fails_at_its_end = async |call: &mut Call| -> Result<Sent, Failure> {
+        let _sent = begin(call).await.end();
+        Err(Failure::new(Status::CONFLICT, "too late"))
+    };
+    let begins_twice = async |call: &mut Call| {
+        begin(call).await;
+        begin(call).await.end()
+    };
     let app = App::new()
         .route("/forgets", get(later(forgets)))
         .route("/replies", get(later(replies)))
-        .route("/fails", get(later(fails)));
+        .route("/fails", get(later(fails)))
+        .route("/fails-at-its-end", get(later(fails_at_its_end)))
+        .route("/begins-twice", get(later(begins_twice)));
     let mut tested = tested(app);
-    for path in ["/forgets", "/replies", "/fails"] {
+    let paths = ["/forgets", "/replies", "/fails", "/fails-at-its-end", "/begins-twice"];
+    for path in paths {
         let mut client = tested.connect();
         client.send(format!("GET {path} HTTP/1.1\r\nHost: a\r\n\r\n"));
-        tested.settle();
+        tested.pass(Duration::from_millis(100));
         let received = String::from_utf8_lossy(client.unread()).into_owned();
+        assert!(
+            received.starts_with("HTTP/1.1 200 OK\r\n") && received.contains("begun"),
+            "{path}: {received}"
+        );
         assert!(!received.contains("lost") && !received.contains("0\r\n\r\n"), "{path}: {received}");
         assert!(client.is_closed(), "{path}");
     }
-    assert_eq!(tested.totals().handler_errors, 3);
+    assert_eq!(tested.totals().handler_errors, paths.len() as u64);
+}
+
+#[test]
+fn a_handler_that_fails_or_is_late_upgrades_nothing() {
+    let fails = async |call: &mut Call| -> Result<(), Failure> {
+        call.upgrade("x", |_| ());
+        Err(Failure::new(Status::FORBIDDEN, "not you"))
+    };
+    let late = async |call: &mut Call| {
+        call.upgrade("x", |_| ());
+        call.sleep(Duration::from_secs(10)).await;
+    };
+    let app = App::new()
+        .route("/fails", get(later(fails)))
+        .route("/late", get(later(late)).timeout(Duration::from_secs(1)));
+    let mut tested = tested(app);
+    for (path, status) in [("/fails", 403), ("/late", 503)] {
+        let offer = "Host: a\r\nConnection: upgrade\r\nUpgrade: x";
+        assert_eq!(tested.ask(format!("GET {path} HTTP/1.1\r\n{offer}\r\n\r\n")).status, status, "{path}");
+    }
+}
+
+#[test]
+fn nothing_beside_a_status_or_a_head_is_not_found() {
+    let missing = (404, Some("text/plain; charset=utf-8".to_owned()), "Not Found\n".to_owned());
+    assert_eq!(replied(|| None::<String>), missing);
+    assert_eq!(replied(|| (Status::CREATED, None::<String>)), missing);
+    assert_eq!(replied(|| (Head::ok("text/css"), None::<String>)), missing);
+}
+
+#[test]
+fn a_constant_serves_an_extension_method() {
+    let mut tested = tested(App::new().route("/dav", on("PROPFIND", "found")));
+    assert_eq!(tested.ask("PROPFIND /dav HTTP/1.1\r\nHost: a\r\n\r\n").text(), "found");
+}
+
+#[test]
+fn a_scope_that_returns_another_app_is_a_mistake() {
+    let app = App::new().route("/", get("kept")).scope("/api", |_| App::new().route("/x", get("x")));
+    let errors = app.build().expect_err("what came before would be lost").to_string();
+    assert!(errors.contains("the scope /api") && errors.contains("another app"), "{errors}");
 }
 
 #[test]

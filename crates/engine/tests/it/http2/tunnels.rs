@@ -54,8 +54,13 @@ pub(super) fn join(world: &mut World, client: &mut SimHttp2Client, kept: &Upgrad
 }
 
 fn joined(limits: Limits) -> (World, SimHttp2Client, u32, Program) {
+    joined_by(limits, &[])
+}
+
+/// Opens a tunnel of a client with these settings.
+fn joined_by(limits: Limits, settings: &[(u16, u32)]) -> (World, SimHttp2Client, u32, Program) {
     let (mut world, kept) = world_of(limits);
-    let mut client = SimHttp2Client::connect(&mut world);
+    let mut client = SimHttp2Client::with_settings(&mut world, settings);
     let (stream, program) = join(&mut world, &mut client, &kept);
     (world, client, stream, program)
 }
@@ -177,10 +182,8 @@ fn a_program_that_breaks_off_resets_its_stream() {
 /// They wait for a window, as they wait for the end of the turn in which both come.
 #[test]
 fn the_last_bytes_of_a_program_that_breaks_off_come_before_the_reset() {
-    let kept = Upgrading::default();
-    let mut world = SimWorld::of(setting(Limits::default(), Timeouts::default()), kept.clone());
-    let mut client = SimHttp2Client::with_settings(&mut world, &[(INITIAL_WINDOW_SIZE, 0)]);
-    let (stream, mut program) = join(&mut world, &mut client, &kept);
+    let (mut world, mut client, stream, mut program) =
+        joined_by(Limits::default(), &[(INITIAL_WINDOW_SIZE, 0)]);
     client.session.send_data(stream, b"never read", false);
     client.exchange(&mut world);
     program.write(b"the last word");
@@ -285,10 +288,7 @@ fn a_client_that_grants_nothing_holds_its_program_up() {
 
 #[test]
 fn bytes_of_a_program_that_has_left_have_a_deadline() {
-    let kept = Upgrading::default();
-    let mut world = SimWorld::of(setting(Limits::default(), Timeouts::default()), kept.clone());
-    let mut client = SimHttp2Client::with_settings(&mut world, &[(INITIAL_WINDOW_SIZE, 0)]);
-    let (_, mut program) = join(&mut world, &mut client, &kept);
+    let (mut world, mut client, _, mut program) = joined_by(Limits::default(), &[(INITIAL_WINDOW_SIZE, 0)]);
     program.write(b"never taken");
     drop(program);
     client.exchange(&mut world);
@@ -342,10 +342,7 @@ fn a_drain_leaves_tunnels_while_others_are_served() {
 
 #[test]
 fn a_drain_ends_a_tunnel_that_is_held_up() {
-    let kept = Upgrading::default();
-    let mut world = SimWorld::of(setting(Limits::default(), Timeouts::default()), kept.clone());
-    let mut client = SimHttp2Client::with_settings(&mut world, &[(INITIAL_WINDOW_SIZE, 0)]);
-    let (_, mut program) = join(&mut world, &mut client, &kept);
+    let (mut world, mut client, _, mut program) = joined_by(Limits::default(), &[(INITIAL_WINDOW_SIZE, 0)]);
     program.write(&[0; 700_000]);
     client.exchange(&mut world);
     world.control.drain(10 * Timeouts::default().write_ms);
