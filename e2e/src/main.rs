@@ -35,7 +35,7 @@ mod usage;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use clap::{Parser, ValueEnum};
+use clap::{Parser, Subcommand, ValueEnum};
 
 /// End-to-end tests of the built server
 #[derive(Debug, Parser)]
@@ -82,6 +82,15 @@ struct E2eArgs {
     /// Write e2e/data/compare/results.md if every difference is listed (for the group peers)
     #[arg(long)]
     write: bool,
+    #[command(subcommand)]
+    part: Option<Part>,
+}
+
+/// A part of a case that runs in a process of its own.
+#[derive(Debug, Subcommand)]
+enum Part {
+    #[command(hide = true)]
+    Http2Attackers(http2::hostile::Attackers),
 }
 
 const EXAMPLES: &str = "\
@@ -113,7 +122,12 @@ impl DriverName {
 }
 
 fn main() -> ExitCode {
-    match runner::run(&E2eArgs::parse()) {
+    let args = E2eArgs::parse();
+    let result = match &args.part {
+        Some(Part::Http2Attackers(attackers)) => attackers.run(),
+        None => runner::run(&args),
+    };
+    match result {
         Ok(code) => code,
         Err(error) => {
             eprintln!("error: {error:#}");

@@ -8,6 +8,10 @@ use shearwater_io::secure::RECORD_WIRE_BYTES_MAX;
 /// Pipelined requests of one connection per turn, before others get their turn.
 pub const REQUESTS_PER_TURN_MAX: usize = 64;
 
+/// Header lists in bytes that one connection of HTTP/2 has decoded per turn, before others get their turn. A few bytes
+/// may refer to large lists.
+pub const DECODED_BYTES_PER_TURN_MAX: usize = 256 * 1024;
+
 /// Ready tasks polled per turn, before new events and other event loops get their turn.
 pub const TASKS_PER_TURN_MAX: usize = 128;
 

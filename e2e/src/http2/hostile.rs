@@ -1,17 +1,21 @@
 //! Group `hostile-http2`: attackers over HTTP/2 beside clients of HTTP/1.1 and of HTTP/2, whose responses are compared.
 //!
-//! Attackers connect in clear, again and again until the time is over. One half of the other clients uses HTTP/1.1 in clear, the
+//! Attackers connect in clear, again and again until the time is over, from a process of their own: in one process the others would
+//! wait for locks of its allocator, which attackers hold at the lowest priority. One half of the other clients uses HTTP/1.1 in clear, the
 //! other one HTTP/2 over TLS, each over connections that they keep.
 
 use std::collections::BTreeMap;
 use std::io::{ErrorKind, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpStream};
 use std::panic::resume_unwind;
+use std::process::{Command, ExitCode, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use anyhow::Result;
+use anyhow::{Context, Result, ensure};
+use clap::Args;
+use serde::{Deserialize, Serialize};
 use testkit::http2::frame::{self, Frame};
 use testkit::http2::hpack::Decoder;
 use testkit::http2::{PREFACE, hpack};
@@ -55,7 +59,7 @@ pub(crate) fn cases() -> impl Iterator<Item = TestCase> {
 }
 
 /// Counts of what happened to the attackers' connections and streams.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, Deserialize, Serialize)]
 struct Outcomes(BTreeMap<String, u64>);
 
 impl Outcomes {
@@ -215,10 +219,47 @@ fn name_of(code: u32) -> &'static str {
     }
 }
 
-/// Attacks on so many threads. Returns what happened, and the number of connections.
-fn attack(address: SocketAddr, attack: &Attack, count: u64, until: Instant) -> (Outcomes, u64) {
+/// Attackers of one kind, the arguments of their process.
+#[derive(Debug, Args)]
+pub(crate) struct Attackers {
+    name: String,
+    address: SocketAddr,
+    count: u64,
+    millis: u64,
+}
+
+/// What happened, and the number of connections.
+#[derive(Debug, Deserialize, Serialize)]
+struct Attacked {
+    outcomes: Outcomes,
+    connections: u64,
+}
+
+impl Attackers {
+    /// Attacks, and prints what happened.
+    pub(crate) fn run(&self) -> Result<ExitCode> {
+        let attack = ATTACKS.iter().find(|attack| attack.name == self.name).context("no such attack")?;
+        let attacked = run_attack(self.address, attack, self.count, Duration::from_millis(self.millis));
+        println!("{}", serde_json::to_string(&attacked)?);
+        Ok(ExitCode::SUCCESS)
+    }
+
+    /// Attacks in another process.
+    fn start(&self) -> Result<Attacked> {
+        let mut command = Command::new(std::env::current_exe()?);
+        command.args(["http2-attackers", &self.name]).arg(self.address.to_string());
+        command.args([self.count, self.millis].map(|number| number.to_string()));
+        let output = command.stderr(Stdio::inherit()).output().context("starting the attackers")?;
+        ensure!(output.status.success(), "the attackers failed: {}", output.status);
+        Ok(serde_json::from_slice(&output.stdout)?)
+    }
+}
+
+/// Attacks on so many threads.
+fn run_attack(address: SocketAddr, attack: &Attack, count: u64, time: Duration) -> Attacked {
+    let until = Instant::now() + time;
     let connections_max = CONNECTIONS_MAX / count;
-    let interval = until.saturating_duration_since(Instant::now()).div_f64(connections_max as f64);
+    let interval = time.div_f64(connections_max as f64);
     let each = in_threads(count, |_| {
         // The others' latency must be the server's doing, not that of attackers on the same core.
         set_scheduling("--idle", "0");
@@ -234,12 +275,13 @@ fn attack(address: SocketAddr, attack: &Attack, count: u64, until: Instant) -> (
         }
         (outcomes, connections)
     });
-    let (mut all, mut connections) = (Outcomes::default(), 0);
-    for (outcomes, count) in each {
-        connections += count;
-        outcomes.0.into_iter().for_each(|(outcome, count)| *all.0.entry(outcome).or_default() += count);
+    let mut all = Attacked { outcomes: Outcomes::default(), connections: 0 };
+    for (outcomes, connections) in each {
+        all.connections += connections;
+        let counts = &mut all.outcomes.0;
+        outcomes.0.into_iter().for_each(|(outcome, count)| *counts.entry(outcome).or_default() += count);
     }
-    (all, connections)
+    all
 }
 
 /// Clients of both versions of HTTP.
@@ -324,11 +366,16 @@ fn run(context: &CaseContext<'_>, attacked: &Attack, report: &mut CaseReport) ->
     let neighbours = Neighbours { origins, http1, page: &page };
     let ((), alone) = neighbours.beside(|| thread::sleep(QUIET));
     let (before, cpu, begun) = (Usage::of(&server), process::cpu_ns(server.pid()), Instant::now());
-    let (count, until) = (context.count(8, 64), begun + context.seconds(4, 30));
-    let ((outcomes, connections), beside) =
-        neighbours.beside(|| attack(origins.clear, attacked, count, until));
+    let attackers = Attackers {
+        name: attacked.name.to_owned(),
+        address: origins.clear,
+        count: context.count(8, 64),
+        millis: context.seconds(4, 30).as_millis() as u64,
+    };
+    let (done, beside) = neighbours.beside(|| attackers.start());
+    let Attacked { outcomes, connections } = done?;
 
-    report.note("attackers, and their connections", format!("{count}, {connections}"));
+    report.note("attackers, and their connections", format!("{}, {connections}", attackers.count));
     outcomes.report(report, attacked);
     let cpu = core_percent(cpu, process::cpu_ns(server.pid()), begun.elapsed());
     report.note("CPU of the server, % of a core", shown(cpu.map(f64::round)));

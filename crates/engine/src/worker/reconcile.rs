@@ -116,10 +116,16 @@ impl<D: Driver, S: Service> Worker<D, S> {
                 return state.queue(token);
             }
         }
+        if !is_paused {
+            return;
+        }
         let conn = state.table.get(token);
-        let is_read =
-            conn.phase() == Phase::Linger || conn.phase() == Phase::Multiplexed && !conn.has(Flag::Sending);
-        if is_paused && (is_read || state.is_live(token)) {
+        let is_read = match conn.phase() {
+            Phase::Linger => true,
+            Phase::Multiplexed => !conn.has(Flag::Sending) && !state.input_waits(token),
+            _ => state.is_live(token),
+        };
+        if is_read {
             state.table.get(token).unset(Flag::Paused);
             state.restart_body(token);
             if state.table.get(token).phase() == Phase::Multiplexed {

@@ -9,9 +9,13 @@ mod guards;
 mod records;
 mod tunnels;
 
+use shearwater_engine::io::limits::RECV_BUFFER_BYTES;
+use shearwater_engine::limits::DECODED_BYTES_PER_TURN_MAX;
 use testkit::Error;
-use testkit::http2::request_fields;
+use testkit::http2::frame::{self, Frame};
+use testkit::http2::{hpack, request_fields};
 
+use crate::harness::SimWorld;
 use crate::harness::app::text_of;
 use client::{SimHttp2Client, sends, world};
 
@@ -89,6 +93,59 @@ fn responds_to_requests_of_one_receive_in_one_send() {
     for (number, stream) in streams.into_iter().enumerate() {
         assert_eq!(client.response(stream).text(), text_of("GET", &format!("/plain/{number}"), b""));
     }
+    client.finish(&mut world);
+}
+
+/// References to an entry of the HPACK table, which a request makes in as many bytes.
+const REFERENCES: usize = 60;
+
+/// Connects, and sends requests with large lists at once.
+fn with_large_lists(world: &mut SimWorld, count: u32) -> SimHttp2Client {
+    const LATEST_ENTRY: u8 = 0x80 | 62;
+    const ADDED: u8 = 0x40;
+    let request = hpack::encode(&request_fields("http", "GET", "/empty", &[]));
+    let mut entry = hpack::encode(&[("x", &"a".repeat(4_000))]);
+    entry[0] |= ADDED;
+    let whole = |stream, block: Vec<u8>| {
+        Frame::new(frame::HEADERS, frame::END_HEADERS | frame::END_STREAM, stream, block).encode()
+    };
+    let mut client = SimHttp2Client::connect(world);
+    client.sim.send(whole(1, [request.clone(), entry].concat()));
+    world.settle();
+    let block = [request, vec![LATEST_ENTRY; REFERENCES]].concat();
+    let requests = (1..=count).flat_map(|number| whole(2 * number + 1, block.clone()));
+    client.sim.send(requests.collect::<Vec<u8>>());
+    client
+}
+
+#[test]
+fn large_lists_wait_for_their_turn() {
+    const LISTS: usize = 10;
+    let mut world = world();
+    let client = with_large_lists(&mut world, LISTS as u32);
+    let before = sends(&world);
+    world.settle();
+    let lists_per_turn = DECODED_BYTES_PER_TURN_MAX.div_ceil(REFERENCES * 4_033);
+    assert_eq!(sends(&world) - before, LISTS.div_ceil(lists_per_turn), "one send for each turn");
+    client.finish(&mut world);
+}
+
+#[test]
+fn no_more_is_read_than_the_turns_take() {
+    let mut world = world();
+    let client = with_large_lists(&mut world, 4_000);
+    let mut other = SimHttp2Client::connect(&mut world);
+    for _ in 0..20 {
+        let stream = other.get("/plain/1");
+        other.sim.send(other.session.take_output());
+        world.turn();
+        world.turn();
+        let received = other.sim.peer.read();
+        assert_eq!(other.session.receive(&received), Ok(()));
+        assert_eq!(other.response(stream).status, 200);
+        assert!(world.worker.buffered_bytes() <= 4 * RECV_BUFFER_BYTES, "{}", world.worker.buffered_bytes());
+    }
+    world.settle();
     client.finish(&mut world);
 }
 

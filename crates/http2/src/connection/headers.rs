@@ -143,7 +143,9 @@ impl Connection {
 
     /// Decodes a block whose fields nobody needs.
     fn drop_block(&mut self, block: &[u8], head: &mut HeadBuffer) -> Result<(), ConnectionError> {
-        self.decoder.decode(block, &mut head.strings, |_, _| {}).map_err(compression)
+        self.work.decoded_bytes +=
+            self.decoder.decode(block, &mut head.strings, |_, _| {}).map_err(compression)?;
+        Ok(())
     }
 
     fn receive_request(
@@ -162,7 +164,8 @@ impl Connection {
             return self.refuse_stream(id, StreamError::TooManyStreams, out);
         }
         let (mut fields, strings) = head.request(&self.limits);
-        self.decoder.decode(block, strings, |name, value| fields.add(name, value)).map_err(compression)?;
+        let decoded = self.decoder.decode(block, strings, |name, value| fields.add(name, value));
+        self.work.decoded_bytes += decoded.map_err(compression)?;
         match fields.finish(ends) {
             Ok(()) => {
                 let head = head.head();
@@ -198,7 +201,8 @@ impl Connection {
         out: &mut Vec<u8>,
     ) -> Received {
         let (mut fields, strings) = head.trailer_fields();
-        self.decoder.decode(block, strings, |name, value| fields.add(name, value)).map_err(compression)?;
+        let decoded = self.decoder.decode(block, strings, |name, value| fields.add(name, value));
+        self.work.decoded_bytes += decoded.map_err(compression)?;
         let result = fields.finish();
         if !ends {
             return self.fail_stream(slot, StreamError::TrailersWithoutEnd, out);

@@ -65,6 +65,8 @@ struct Work {
     /// Acknowledgements since the last [`Connection::output_sent`].
     acknowledgements: u32,
     streams_this_turn: u32,
+    /// Size of the header lists of this turn.
+    decoded_bytes: usize,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -143,6 +145,7 @@ impl Connection {
                 window_updates: 0,
                 acknowledgements: 0,
                 streams_this_turn: 0,
+                decoded_bytes: 0,
             },
             sent_codes: None,
         }
@@ -154,6 +157,13 @@ impl Connection {
         self.work.resets.refill(now_ms);
         self.work.control_frames.refill(now_ms);
         self.work.streams_this_turn = 0;
+        self.work.decoded_bytes = 0;
+    }
+
+    /// Returns the size of the header lists that were decoded in this turn, in bytes, whether stored or not.
+    #[must_use]
+    pub fn decoded_this_turn(&self) -> usize {
+        self.work.decoded_bytes
     }
 
     /// Records that everything written until now was sent.

@@ -72,7 +72,8 @@ impl Decoder {
         self.table.trim();
     }
 
-    /// Decodes a whole block and calls `each` with the name and value of each field, in order.
+    /// Decodes a whole block and calls `each` with the name and value of each field, in order. Returns the size of the list
+    /// in bytes (RFC 9113 6.5.2).
     ///
     /// # Errors
     /// The reason why the block is invalid: a connection error (RFC 9113 4.3).
@@ -81,7 +82,7 @@ impl Decoder {
         block: &[u8],
         strings: &mut Strings,
         mut each: impl FnMut(&[u8], &[u8]),
-    ) -> Result<(), HpackError> {
+    ) -> Result<usize, HpackError> {
         let mut input = block;
         let mut decoded_bytes = 0;
         let mut counted = |name: &[u8], value: &[u8]| {
@@ -107,7 +108,7 @@ impl Decoder {
             has_field = true;
         }
         strings.trim();
-        Ok(())
+        Ok(decoded_bytes)
     }
 
     fn update_size(&mut self, size: usize) -> Result<(), HpackError> {
@@ -168,7 +169,7 @@ mod tests {
     fn decode(decoder: &mut Decoder, block: &[u8]) -> Result<List, HpackError> {
         let mut list = Vec::new();
         let each = |name: &[u8], value: &[u8]| list.push((name.to_vec(), value.to_vec()));
-        decoder.decode(block, &mut Strings::default(), each).map(|()| list)
+        decoder.decode(block, &mut Strings::default(), each).map(|_| list)
     }
 
     #[test]

@@ -20,6 +20,7 @@ use crate::exchange::id::ExchangeId;
 use crate::http2::tunnel::StreamTunnels;
 use crate::http2::{Filled, Multiplexed};
 use crate::limits::EVICTED_BYTES_MIN;
+use crate::memory::NONE;
 use crate::observe::record::ExchangeEnd;
 use crate::request::DriverView;
 use crate::response::facts::Disposition;
@@ -143,6 +144,13 @@ impl<S: Service> WorkerState<S> {
         let index = self.table.get(token).busy;
         let many = self.busy.get_mut(index).and_then(|busy| busy.many.as_ref());
         many.map_or(0, |many| many.connection.open_streams())
+    }
+
+    /// Returns true if input of a connection with HTTP/2 waits for its turn, or for the end of a send.
+    pub(crate) fn input_waits(&mut self, token: Token) -> bool {
+        let index = self.table.find(token).map_or(NONE, |conn| conn.busy);
+        let many = self.busy.get_mut(index).and_then(|busy| busy.many.as_ref());
+        many.is_some_and(|many| many.has_input)
     }
 
     /// Appends content of the connection that was entered, as far as its windows and the output allow.

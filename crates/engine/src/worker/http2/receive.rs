@@ -12,7 +12,7 @@ use crate::deferred::calls::Deferral;
 use crate::exchange::body::{BodyReader, To};
 use crate::exchange::id::ExchangeId;
 use crate::exchange::{Exchange, State};
-use crate::limits::REQUESTS_PER_TURN_MAX;
+use crate::limits::{DECODED_BYTES_PER_TURN_MAX, REQUESTS_PER_TURN_MAX};
 use crate::observe::record::{ExchangeEnd, Received};
 use crate::request::guards::{GuardPosition, GuardsPassed};
 use crate::request::refusal::Refusal;
@@ -47,8 +47,14 @@ impl<D: Driver, S: Service> Worker<D, S> {
         let state = &mut self.state;
         let index = state.table.get(token).busy;
         if state.busy.has_input(index) {
+            let is_behind = state.input_waits(token);
             state.keep_input(token, bytes);
-            return self.resume_frames(token);
+            self.resume_frames(token);
+            // Else a client that sends more than its turns take would have all of it stored.
+            if is_behind && self.state.input_waits(token) {
+                self.pause_early(token);
+            }
+            return;
         }
         if !state.enter(token) {
             return;
@@ -105,7 +111,10 @@ impl<S: Service> WorkerState<S> {
         many.has_input = false;
         let (mut consumed, mut requests) = (0, 0);
         while consumed < input.len() {
-            if requests >= REQUESTS_PER_TURN_MAX || self.output_bound().is_some() {
+            let (_, many) = self.entered();
+            let is_over = requests >= REQUESTS_PER_TURN_MAX
+                || many.connection.decoded_this_turn() >= DECODED_BYTES_PER_TURN_MAX;
+            if is_over || self.output_bound().is_some() {
                 self.wait_for_turn(token);
                 break;
             }
