@@ -133,8 +133,8 @@ fn large_lists_wait_for_their_turn() {
 #[test]
 fn no_more_is_read_than_the_turns_take() {
     let mut world = world();
-    let client = with_large_lists(&mut world, 4_000);
     let mut other = SimHttp2Client::connect(&mut world);
+    let client = with_large_lists(&mut world, 4_000);
     for _ in 0..20 {
         let stream = other.get("/plain/1");
         other.sim.send(other.session.take_output());
@@ -143,7 +143,8 @@ fn no_more_is_read_than_the_turns_take() {
         let received = other.sim.peer.read();
         assert_eq!(other.session.receive(&received), Ok(()));
         assert_eq!(other.response(stream).status, 200);
-        assert!(world.worker.buffered_bytes() <= 4 * RECV_BUFFER_BYTES, "{}", world.worker.buffered_bytes());
+        let buffered = world.worker.buffered_bytes();
+        assert!(buffered <= 4 * RECV_BUFFER_BYTES, "{buffered}");
     }
     world.settle();
     client.finish(&mut world);
