@@ -1,6 +1,7 @@
 //! Page-cache checks of file ranges, with recent results, and reading ahead.
 
 use std::fs::File;
+use std::io::IoSliceMut;
 use std::os::fd::AsFd;
 
 use rustix::io::{Errno, retry_on_intr};
@@ -34,19 +35,18 @@ fn steps(offset: u64, len: u64) -> impl Iterator<Item = u64> {
 fn is_in_memory(file: &File, offset: u64) -> bool {
     use rustix::io::{ReadWriteFlags, preadv2};
     let mut byte = [0; 1];
-    let mut into = [std::io::IoSliceMut::new(&mut byte)];
+    let mut into = [IoSliceMut::new(&mut byte)];
     preadv2(file, &mut into, offset, ReadWriteFlags::NOWAIT) != Err(Errno::AGAIN)
 }
 
-/// Reads what is in the page cache from `offset` on.
+/// Reads what is in the page cache from `offset` on, into one part after the other.
 ///
 /// # Errors
 /// `WouldBlock` if nothing is, `Unsupported` if the file system can't tell.
 #[cfg(target_os = "linux")]
-pub(crate) fn read_cached(file: &File, bytes: &mut [u8], offset: u64) -> std::io::Result<usize> {
+pub(crate) fn read_cached(file: &File, into: &mut [IoSliceMut<'_>], offset: u64) -> std::io::Result<usize> {
     use rustix::io::{ReadWriteFlags, preadv2};
-    let mut into = [std::io::IoSliceMut::new(bytes)];
-    match preadv2(file, &mut into, offset, ReadWriteFlags::NOWAIT) {
+    match preadv2(file, into, offset, ReadWriteFlags::NOWAIT) {
         Err(Errno::OPNOTSUPP | Errno::NOSYS | Errno::INVAL) => Err(std::io::ErrorKind::Unsupported.into()),
         read => Ok(read?),
     }
@@ -54,7 +54,7 @@ pub(crate) fn read_cached(file: &File, bytes: &mut [u8], offset: u64) -> std::io
 
 /// This system has no check.
 #[cfg(not(target_os = "linux"))]
-pub(crate) fn read_cached(_: &File, _: &mut [u8], _: u64) -> std::io::Result<usize> {
+pub(crate) fn read_cached(_: &File, _: &mut [IoSliceMut<'_>], _: u64) -> std::io::Result<usize> {
     Err(std::io::ErrorKind::Unsupported.into())
 }
 

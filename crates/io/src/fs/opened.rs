@@ -1,6 +1,7 @@
 //! Opened files and directories: descriptor, kind, metadata, entries.
 
 use std::fs::{File, Metadata};
+use std::io::IoSliceMut;
 use std::ops::Deref;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::fs::MetadataExt;
@@ -154,7 +155,7 @@ impl Opened {
     /// [`std::io::ErrorKind::WouldBlock`] if nothing is in the page cache; [`std::io::ErrorKind::Unsupported`] if the
     /// file system or the system (other than Linux) can't tell; and as `read_at`.
     pub fn read_cached_at(&self, bytes: &mut [u8], offset: u64) -> std::io::Result<usize> {
-        crate::page_cache::read_cached(&self.file, bytes, offset)
+        crate::page_cache::read_cached(&self.file, &mut [IoSliceMut::new(bytes)], offset)
     }
 }
 

@@ -1,20 +1,99 @@
 //! Reads the files of outputs, without waiting for a disk.
 
-use std::io;
+use std::array;
+use std::io::{self, IoSliceMut};
 use std::mem;
 use std::os::unix::fs::FileExt;
+use std::rc::Rc;
 use std::sync::Arc;
 
 use super::connection::Sending;
 use super::{Provider, Secure};
 use crate::read_ahead::Fetched;
-use crate::{Driver, FileSlice, Piece, SendError, Token};
+use crate::{Driver, FileSlice, Output, Piece, SendError, Token};
+
+/// Ranges that are read by one call: more than a round has full frames of HTTP/2.
+const RANGES_MAX: usize = 8;
 
 /// Reasons to read nothing.
 enum NotRead {
     /// The range is being fetched while this handle is kept.
     Fetching(Arc<Fetched>),
     Failed(SendError),
+}
+
+/// Ranges of a file that follow each other, with memory before all but the first, as parts of a buffer.
+struct Ranges<'b> {
+    parts: [IoSliceMut<'b>; RANGES_MAX],
+    /// Bytes of memory before each.
+    before: [usize; RANGES_MAX],
+    count: usize,
+    /// The last one has room for its end.
+    has_end: bool,
+}
+
+impl<'b> Ranges<'b> {
+    /// Copies the memory between ranges of an output into `buffer`. At `from` is one.
+    fn split(output: &Output, from: u64, mut buffer: &'b mut [u8]) -> Self {
+        let parts = array::from_fn(|_| IoSliceMut::new(&mut []));
+        let mut ranges = Self { parts, before: [0; RANGES_MAX], count: 0, has_end: false };
+        let mut last: Option<FileSlice> = None;
+        for piece in output.pieces(from) {
+            if ranges.count == RANGES_MAX || buffer.is_empty() {
+                break;
+            }
+            match piece {
+                Piece::Bytes(bytes) => {
+                    let len = bytes.len().min(buffer.len());
+                    take_front(&mut buffer, len).copy_from_slice(&bytes[..len]);
+                    ranges.before[ranges.count] += len;
+                }
+                Piece::File(slice) => {
+                    let continues = |last: &FileSlice| {
+                        Rc::ptr_eq(&last.file, &slice.file) && last.offset + last.len == slice.offset
+                    };
+                    if !last.as_ref().is_none_or(continues) {
+                        break;
+                    }
+                    let len = buffer.len().min(usize::try_from(slice.len).unwrap_or(usize::MAX));
+                    ranges.parts[ranges.count] = IoSliceMut::new(take_front(&mut buffer, len));
+                    ranges.count += 1;
+                    ranges.has_end = len as u64 == slice.len;
+                    last = Some(slice);
+                }
+            }
+        }
+        ranges
+    }
+
+    fn parts(&mut self) -> &mut [IoSliceMut<'b>] {
+        &mut self.parts[..self.count]
+    }
+
+    /// Returns the bytes of the buffer that are filled once so many bytes of the file are read.
+    fn filled(&self, read: usize) -> usize {
+        let (mut filled, mut left) = (0, read);
+        for (part, before) in self.parts[..self.count].iter().zip(self.before) {
+            if left == 0 {
+                break;
+            }
+            let len = part.len().min(left);
+            filled += before + len;
+            left -= len;
+        }
+        filled
+    }
+
+    /// Returns true if the last range's end is among so many bytes of the file.
+    fn is_end(&self, read: usize) -> bool {
+        self.has_end && read == self.parts[..self.count].iter().map(|part| part.len()).sum()
+    }
+}
+
+fn take_front<'b>(buffer: &mut &'b mut [u8], len: usize) -> &'b mut [u8] {
+    let (front, rest) = mem::take(buffer).split_at_mut(len);
+    *buffer = rest;
+    front
 }
 
 impl<D: Driver, P: Provider> Secure<D, P> {
@@ -24,7 +103,8 @@ impl<D: Driver, P: Provider> Secure<D, P> {
         let mut filled = 0;
         while filled < buffer.len() {
             let into = &mut buffer[filled..];
-            let slice = match sending.output.piece_at(sending.sealed + filled as u64) {
+            let from = sending.sealed + filled as u64;
+            let slice = match sending.output.piece_at(from) {
                 None => break,
                 Some(Piece::Bytes(bytes)) => {
                     let len = bytes.len().min(into.len());
@@ -34,7 +114,7 @@ impl<D: Driver, P: Provider> Secure<D, P> {
                 }
                 Some(Piece::File(slice)) => slice,
             };
-            match self.read(token, sending, &slice, into) {
+            match self.read(token, sending, &slice, Ranges::split(&sending.output, from, into)) {
                 Ok(count) => filled += count,
                 Err(NotRead::Failed(error)) => {
                     sending.failure = Some(error);
@@ -51,26 +131,26 @@ impl<D: Driver, P: Provider> Secure<D, P> {
         filled
     }
 
-    /// Reads the beginning of a range, at least one byte. The last bytes count only if the file is as promised (S10).
+    /// Reads the beginning of a range, at least one byte, and of those that continue it. The last bytes count only if the
+    /// file is as promised (S10). Returns the bytes of the buffer that are filled.
     fn read(
         &mut self,
         token: Token,
         sending: &mut Sending,
         slice: &FileSlice,
-        into: &mut [u8],
+        mut ranges: Ranges<'_>,
     ) -> Result<usize, NotRead> {
-        let len = into.len().min(usize::try_from(slice.len).unwrap_or(usize::MAX));
-        let count = match self.read_some(token, sending, slice, &mut into[..len])? {
+        let count = match self.read_some(token, sending, slice, ranges.parts())? {
             Ok(count) => count,
             Err(error) => return Err(NotRead::Failed(SendError::FileUnreadable(error))),
         };
         if count == 0 {
             return Err(NotRead::Failed(SendError::FileShort));
         }
-        if count as u64 == slice.len && !slice.file.is_as_promised() {
+        if ranges.is_end(count) && !slice.file.is_as_promised() {
             return Err(NotRead::Failed(SendError::FileChanged));
         }
-        Ok(count)
+        Ok(ranges.filled(count))
     }
 
     fn read_some(
@@ -78,32 +158,32 @@ impl<D: Driver, P: Provider> Secure<D, P> {
         token: Token,
         sending: &mut Sending,
         slice: &FileSlice,
-        into: &mut [u8],
+        parts: &mut [IoSliceMut<'_>],
     ) -> Result<io::Result<usize>, NotRead> {
         if slice.file.is_remote() {
             match sending.wants.as_ref().and_then(|wants| wants.start_of(slice)) {
                 Some(Ok(bytes)) => {
-                    let len = bytes.len().min(into.len());
-                    into[..len].copy_from_slice(&bytes[..len]);
+                    let len = bytes.len().min(parts[0].len());
+                    parts[0][..len].copy_from_slice(&bytes[..len]);
                     return Ok(Ok(len));
                 }
                 Some(Err(errno)) => return Ok(Err(errno.into())),
                 None => {}
             }
         } else if !mem::take(&mut sending.is_fetched) {
-            match (self.read_cached)(&slice.file, into, slice.offset) {
+            match (self.read_cached)(&slice.file, parts, slice.offset) {
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
                 Err(error) if error.kind() == io::ErrorKind::Unsupported => {
-                    return Ok(slice.file.read_at(into, slice.offset));
+                    return Ok(slice.file.read_at(&mut parts[0], slice.offset));
                 }
                 read => return Ok(read),
             }
         } else {
-            return Ok(slice.file.read_at(into, slice.offset));
+            return Ok(slice.file.read_at(&mut parts[0], slice.offset));
         }
         match self.ahead.fetch_unchecked(token, slice) {
             Some(wants) => Err(NotRead::Fetching(wants)),
-            None => Ok(slice.file.read_at(into, slice.offset)),
+            None => Ok(slice.file.read_at(&mut parts[0], slice.offset)),
         }
     }
 
@@ -133,11 +213,15 @@ impl<D: Driver, P: Provider> Secure<D, P> {
 
 #[cfg(test)]
 mod tests {
-    use std::io::{self, IoSlice};
+    use std::cell::Cell;
+    use std::fs::File;
+    use std::io::{self, IoSlice, IoSliceMut};
+    use std::os::unix::fs::FileExt;
     use std::rc::Rc;
     use std::sync::Arc;
     use std::time::Duration;
 
+    use crate::limits::SEAL_ROUND_BYTES;
     use crate::secure::{Failure, Opened, Provider, Secure, Session, SessionFacts, Step};
     use crate::sim::{Sim, SimOptions, SimPeer};
     use crate::{Driver, Event, FileSlice, Item, ListenerId, Output, SendError, SharedFile, Token};
@@ -241,7 +325,6 @@ mod tests {
     #[cfg(target_os = "linux")]
     fn a_long_file_is_watched_before_its_first_record_is_sent() {
         use std::fs::FileTimes;
-        use std::os::unix::fs::FileExt;
 
         let (mut driver, peer, token) = secured();
         let file = Arc::new(crate::test_file(2_000_000));
@@ -263,6 +346,57 @@ mod tests {
             }
         };
         assert!(matches!(result, Err(SendError::FileChanged)), "{result:?}");
+    }
+
+    thread_local! {
+        /// Calls of `read_in_parts`, and the bytes that each may read.
+        static READS: Cell<(usize, usize)> = const { Cell::new((0, 0)) };
+    }
+
+    fn read_in_parts(file: &File, parts: &mut [IoSliceMut<'_>], offset: u64) -> io::Result<usize> {
+        let (count, bytes_max) = READS.get();
+        READS.set((count + 1, bytes_max));
+        let mut read = 0;
+        for part in parts {
+            let len = part.len().min(bytes_max - read);
+            read += file.read_at(&mut part[..len], offset + read as u64)?;
+        }
+        Ok(read)
+    }
+
+    /// An output as HTTP/2 has it: frames, each a header and a range.
+    #[test]
+    fn ranges_that_follow_each_other_are_read_by_one_call() {
+        const HEADER: &[u8] = b"DATA frame";
+        const FRAMES: usize = 20;
+        let range_len = SEAL_ROUND_BYTES as usize / 4 - HEADER.len();
+        let content: Vec<u8> = (0..FRAMES * range_len).map(|at| (at * 31 % 251) as u8).collect();
+        let file = crate::test_file(0);
+        file.write_all_at(&content, 0).expect("written");
+        let file = Rc::new(SharedFile::new(file));
+        let expected: Vec<u8> = content
+            .chunks(range_len)
+            .flat_map(|range| [HEADER, range].concat())
+            .chain(content[..9].to_vec())
+            .collect();
+        for (bytes_max, reads) in [(usize::MAX, FRAMES / 4 + 1), (range_len + 7, FRAMES + 1)] {
+            let (mut driver, peer, token) = secured();
+            driver.read_cached = read_in_parts;
+            READS.set((0, bytes_max));
+            let mut output = Output::new();
+            for number in 0..FRAMES {
+                output.bytes_mut().extend_from_slice(HEADER);
+                let offset = (number * range_len) as u64;
+                let file = Rc::clone(&file);
+                output.push(Item::File(FileSlice { file, offset, len: range_len as u64 }));
+            }
+            // It doesn't follow the others.
+            output.push(Item::File(FileSlice { file: Rc::clone(&file), offset: 0, len: 9 }));
+            driver.send(token, output);
+            assert!(!sent(&mut driver, token));
+            assert!(peer.read() == expected, "{bytes_max} bytes a call");
+            assert_eq!(READS.get().0, reads, "{bytes_max} bytes a call");
+        }
     }
 
     #[test]

@@ -26,6 +26,7 @@ pub use session::{
 
 use std::collections::VecDeque;
 use std::fs::File;
+use std::io::IoSliceMut;
 use std::net::SocketAddr;
 use std::os::fd::{OwnedFd, RawFd};
 use std::sync::Arc;
@@ -82,7 +83,7 @@ pub struct Secure<D, P: Provider> {
     failed: Option<(Token, u64)>,
     ahead: ReadAhead,
     /// Reads what is in the page cache.
-    read_cached: fn(&File, &mut [u8], u64) -> io::Result<usize>,
+    read_cached: fn(&File, &mut [IoSliceMut<'_>], u64) -> io::Result<usize>,
     watches: Watches,
     /// Bytes of outputs with files.
     copy_buffer: CopyBuffer,
