@@ -14,7 +14,7 @@ use tower::service_fn;
 use tower_http::catch_panic::CatchPanicLayer;
 use tower_http::cors::{Any, CorsLayer};
 
-use crate::serve::serve;
+use crate::serve::{serve, uri};
 
 async fn where_am_i(matched: MatchedPath, OriginalUri(original): OriginalUri, uri: Uri) -> String {
     format!("{} {} {}", matched.as_str(), original, uri)
@@ -69,12 +69,14 @@ fn app() -> Router {
 fn routes_requests_on_one_connection() {
     for server in serve(app) {
         let mut client = server.connect();
+        let where_it_is =
+            format!("/users/{{id}}/where {} {}", uri("/users/7/where?full=1"), uri("/7/where?full=1"));
         for (request, status, body) in [
-            ("GET /users/7/where?full=1", 200, "/users/{id}/where /users/7/where?full=1 /7/where?full=1"),
+            ("GET /users/7/where?full=1", 200, &*where_it_is),
             // Parameters are decoded once.
             ("GET /users/a%20b/files/x/%25y/z", 200, "a b|x/%y/z"),
             ("GET /users/%C3%A4/files/%2F", 200, "ä|/"),
-            ("GET /none?q", 404, "nothing at /none?q"),
+            ("GET /none?q", 404, &*format!("nothing at {}", uri("/none?q"))),
             ("GET /users/7/none", 404, "no such user page"),
             ("GET /get-or-post", 200, "got"),
             ("HEAD /get-or-post", 200, ""),
@@ -87,7 +89,7 @@ fn routes_requests_on_one_connection() {
             ("GET /old", 308, ""),
             ("GET /sqrt/144", 200, "12"),
             ("GET /sqrt/-1", 422, "-1 has none"),
-            ("GET /shaky?fail", 502, "GET /shaky?fail: the disk is full"),
+            ("GET /shaky?fail", 502, &*format!("GET {}: the disk is full", uri("/shaky?fail"))),
         ] {
             let (method, target) = request.split_once(' ').unwrap();
             let response = client.request(method, target, &[]);
@@ -147,8 +149,9 @@ fn catches_panics_in_a_layer_and_cuts_off_bodies_that_panic() {
             assert_eq!((response.status, response.text()), (500, "we are sorry"));
         }
         assert_eq!(client.get("/").text(), "served", "on the same connection");
-        let bytes = client.ask("GET", "/body", &[]).rest();
-        assert!(!bytes.ends_with(b"0\r\n\r\n"), "{}", String::from_utf8_lossy(&bytes));
+        let status = client.ask("GET", "/body", &[]).head().status;
+        let (_, is_cut) = client.body_or_cut();
+        assert!(status == 500 || is_cut, "{status}: a body without an end looks whole");
         assert_eq!(server.get("/").text(), "served");
     }
 }

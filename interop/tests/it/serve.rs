@@ -1,6 +1,6 @@
 //! Starts the servers under test. To test another one, such as `axum::serve`, change `run`.
 //!
-//! Settings have their defaults. Each test serves its application by `shearwater_tower::serve`, by `bind`, and by `bind_each`
+//! Settings have their defaults. `SHEARWATER_TEST_HTTP2=1` asks by HTTP/2. Each test serves its application by `shearwater_tower::serve`, by `bind`, and by `bind_each`
 //! with one worker.
 
 use std::future::Future;
@@ -38,6 +38,12 @@ impl Json for ClientResponse {
         assert_eq!(self.field("content-type"), Some("application/json"));
         serde_json::from_slice(&self.body).unwrap()
     }
+}
+
+/// Returns the URI of a request as its handler sees it: over HTTP/2 with scheme and authority, as by hyper.
+pub(crate) fn uri(target: &str) -> String {
+    let origin = if testkit::http2::is_on() { "http://localhost" } else { "" };
+    format!("{origin}{target}")
 }
 
 /// Serves an application of its own by each function, on a free port of 127.0.0.1 and on other threads.
