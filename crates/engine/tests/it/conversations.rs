@@ -1,21 +1,32 @@
 //! Scripted conversations, each without faults and with each fault at each operation.
 
 use shearwater_engine::Limits;
+use shearwater_engine::http1::Version;
 use shearwater_engine::io::sim::{Fault, SimOptions};
 
 use crate::harness::conversation::Trouble;
 use crate::harness::unit::head;
-use crate::harness::{Act, ClientEnd, Conversation, ExpectedResponse, Setting, Unit};
+use crate::harness::{Act, ClientEnd, Conversation, ExpectedResponse, Setting, SimWorld, Unit};
+use crate::http2::scripted;
 
 /// Maximum number of operations per conversation, to bound the duration of a sweep.
 const OPERATIONS_MAX: u64 = 2000;
 
-/// Runs the conversation without a fault, then with each fault at each of its operations. A failure names
-/// both.
+/// A version of HTTP, and a function that runs a conversation over it.
+type Run = (Version, fn(&Conversation) -> SimWorld);
+
+const RUNS: [Run; 2] = [(Version::Http11, Conversation::run), (Version::Http2, scripted::run)];
+
+/// Runs the conversation over each version without a fault, then with each fault at each of its operations. A
+/// failure names all three.
 fn sweep(conversation: &Conversation) {
-    let operations = conversation.run().net.operations();
-    assert!((10..OPERATIONS_MAX).contains(&operations), "{operations} operations");
-    println!("{operations} operations, each with {} faults", Fault::ALL.len());
+    RUNS.into_iter().for_each(|run| sweep_over(run, conversation));
+}
+
+fn sweep_over((version, run): Run, conversation: &Conversation) {
+    let operations = run(conversation).net.operations();
+    assert!((10..OPERATIONS_MAX).contains(&operations), "{version:?}: {operations} operations");
+    println!("{version:?}: {operations} operations, each with {} faults", Fault::ALL.len());
     for fault in Fault::ALL {
         let trouble = match fault {
             Fault::Rst => Trouble::Resets(1),
@@ -23,16 +34,17 @@ fn sweep(conversation: &Conversation) {
             Fault::Short | Fault::Eagain | Fault::Delay => Trouble::None,
         };
         for at in 0..operations {
-            let _report = FaultReport { fault, at };
+            let _report = FaultReport { version, fault, at };
             let sim = SimOptions { fault_at: Some((at, fault)), ..conversation.setting.sim.clone() };
             let setting = Setting { sim, ..conversation.setting.clone() };
-            Conversation { setting, trouble, ..conversation.clone() }.run();
+            run(&Conversation { setting, trouble, ..conversation.clone() });
         }
     }
 }
 
 /// Prints the fault if the conversation panics.
 struct FaultReport {
+    version: Version,
     fault: Fault,
     at: u64,
 }
@@ -40,7 +52,7 @@ struct FaultReport {
 impl Drop for FaultReport {
     fn drop(&mut self) {
         if std::thread::panicking() {
-            eprintln!("with the fault {:?} at operation {}", self.fault, self.at);
+            eprintln!("{:?}, with the fault {:?} at operation {}", self.version, self.fault, self.at);
         }
     }
 }
@@ -134,6 +146,8 @@ fn expect_continue() {
 #[test]
 fn head_in_single_bytes() {
     const HEAD_BYTES_MAX: usize = 160;
+    /// The same fields as a list of HTTP/2, with 32 bytes for each (RFC 9113 section 6.5.2).
+    const LIST_BYTES_MAX: usize = 191;
     let full = padded(1, HEAD_BYTES_MAX);
     let over = padded(2, HEAD_BYTES_MAX + 1);
     let refusal = ExpectedResponse::refusal(
@@ -141,9 +155,11 @@ fn head_in_single_bytes() {
         "The request head is larger than the limit.",
     );
     let over = Unit::refused(over.bytes, HEAD_BYTES_MAX + 1, refusal);
-    let limits = Limits { head_bytes_max: HEAD_BYTES_MAX, ..Limits::default() };
     let alone = Conversation::alone(vec![full, over], &pieces(1, 2 * HEAD_BYTES_MAX + 1));
-    sweep(&Conversation { setting: Setting { limits, ..Setting::default() }, ..alone });
+    for (run, head_bytes_max) in RUNS.into_iter().zip([HEAD_BYTES_MAX, LIST_BYTES_MAX]) {
+        let limits = Limits { head_bytes_max, ..Limits::default() };
+        sweep_over(run, &Conversation { setting: Setting { limits, ..Setting::default() }, ..alone.clone() });
+    }
 }
 
 /// A body rejected at its head, while the client continues sending and reads only then.
@@ -163,16 +179,23 @@ fn too_large_and_still_sending() {
 /// Large responses to a client that stops reading, with more pipelined requests than are stored.
 #[test]
 fn slow_reader() {
-    let mut units = vec![Unit::get(1), Unit::big(), Unit::file(), Unit::get(2)];
+    // Over HTTP/2 they are smaller: each 64 KiB are an operation.
+    for (run, large) in RUNS.into_iter().zip([Unit::big, Unit::file]) {
+        sweep_over(run, &slow_reader_of(large));
+    }
+}
+
+fn slow_reader_of(large: fn() -> Unit) -> Conversation {
+    let mut units = vec![Unit::get(1), large(), Unit::file(), Unit::get(2)];
     units.extend((3..60).map(|number| Unit::post("buffer", number, 4000)));
-    units.push(Unit::big());
+    units.push(large());
     units.push(Unit::closing(60));
     let mut steps = vec![Act::StopReading(1 << 19), Act::SendAll, Act::Settle];
     for _ in 0..4 {
         steps.extend([Act::Read(1 << 18), Act::Settle]);
     }
     steps.extend([Act::ReadOn, Act::Settle]);
-    sweep(&Conversation::alone(units, &steps));
+    Conversation::alone(units, &steps)
 }
 
 /// A client that sends a FIN right after its requests.

@@ -7,6 +7,7 @@ mod ends;
 mod faults;
 mod guards;
 mod records;
+pub(crate) mod scripted;
 mod tunnels;
 
 use shearwater_engine::io::limits::RECV_BUFFER_BYTES;
