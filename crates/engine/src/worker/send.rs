@@ -27,7 +27,8 @@ impl<D: Driver, S: Service> Worker<D, S> {
         }
         let is_awaited = || {
             let conn = table.get(token);
-            let is_http2 = conn.phase() == Phase::Multiplexed;
+            // A client's FIN is handled after this turn's sends, and may close the connection.
+            let is_http2 = conn.phase() == Phase::Multiplexed && !conn.has(Flag::ReadClosed);
             !(conn.is_quiet() || is_http2 && busy.needs_no_send(conn.busy))
         };
         if self.driver.send_at_once(token, &mut responder.out, is_awaited) {

@@ -1,5 +1,5 @@
 //! Random conversations on a rough kernel, each from one seed: ten thousand whose responses are all known, some of
-//! them with TLS too, and some hundreds with deferred handlers.
+//! them with TLS and over HTTP/2 too, and some hundreds with deferred handlers.
 //!
 //! `SHEARWATER_SEED=7 cargo test -p shearwater-engine seeds::random -- --nocapture` runs one and prints it;
 //! `SHEARWATER_SEEDS=200000` runs more (best with `--release`).
@@ -15,11 +15,14 @@ use std::thread;
 use shearwater_engine::io::sim::Sim;
 
 use crate::harness::{Choices, Conversation, SecureSim};
+use crate::http2::scripted;
 
 /// Seeds of an ordinary run of the tests.
 const SEEDS: u64 = 10_000;
 /// Seeds of the same conversations with TLS.
 const SECURE_SEEDS: u64 = 2000;
+/// Seeds of the same conversations over HTTP/2.
+const HTTP2_SEEDS: u64 = 2000;
 /// Seeds with deferred handlers, which take longer.
 pub(crate) const DEFERRED_SEEDS: u64 = 300;
 /// Seeds that a thread takes at once.
@@ -41,6 +44,12 @@ fn random_conversations_end_well() {
 #[test]
 fn random_conversations_with_tls_end_well() {
     run_or_replay(SECURE_SEEDS, |seed| drop(conversation(seed).run_on::<SecureSim>()));
+}
+
+/// Seed 25 has a FIN in the turn in which a handler responds, and a send that is short.
+#[test]
+fn random_conversations_over_http2_end_well() {
+    run_or_replay(HTTP2_SEEDS, |seed| drop(scripted::run(&conversation(seed))));
 }
 
 /// Nothing is left when the clients are gone.
