@@ -73,7 +73,10 @@ impl<D: Driver, S: Service> Worker<D, S> {
         match result {
             Ok(()) => {
                 self.note_sent(token);
-                self.output_sent(token);
+                match self.state.table.get(token).phase() {
+                    Phase::Multiplexed => self.frames_sent(token, true),
+                    _ => self.output_sent(token),
+                }
             }
             Err(SendError::Broken(_) | SendError::Cancelled) => self.broken(token),
             // The file became shorter than its Content-Length, or changed: only a close signals that to the
@@ -96,7 +99,7 @@ impl<D: Driver, S: Service> Worker<D, S> {
             return self.state.set_idle_deadline(token);
         }
         if conn.phase() == Phase::Multiplexed {
-            return self.frames_sent(token);
+            return self.frames_sent(token, false);
         }
         if self.state.is_handled(token) {
             return self.continue_after_send(token);

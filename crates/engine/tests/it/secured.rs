@@ -2,8 +2,11 @@
 
 use shearwater_engine::Timeouts;
 
+use shearwater_engine::io::limits::SEAL_BYTES_PER_TURN_MAX;
 use testkit::http2::Session;
+use testkit::http2::frame::INITIAL_WINDOW_SIZE;
 
+use crate::harness::app::{FILE_BYTES, file_bytes};
 use crate::harness::letters::{ALERT, CONTENT, HELLO, HTTP2, MESSAGE, REFUSED, SecureSim, record};
 use crate::harness::unit::head;
 use crate::harness::{ExpectedResponse, Setting, SimClient, SimWorld};
@@ -159,4 +162,25 @@ fn handlers_see_the_session_at_once_and_later() {
         let mut plain = world.send(head("GET", path, ""));
         plain.assert_got(&[ExpectedResponse::text("200 OK", "plain")]);
     }
+}
+
+/// As over HTTP/1: rounds of an output, and outputs of a stream, share a turn until its bytes are sealed.
+#[test]
+fn outputs_of_a_large_stream_share_a_turn() {
+    let mut world = world();
+    let mut client = SimClient::new(world.net.connect());
+    world.feed(&mut client, record(HELLO, &[b"a", HTTP2].concat()));
+    let mut session = Session::new(&[(INITIAL_WINDOW_SIZE, 1 << 30)]);
+    session.grant(0, 1 << 30);
+    let stream = session.send("GET", "/file", &[("host", "a.example")], b"");
+    client.send(record(CONTENT, &session.take_output()));
+    let mut turns = 0;
+    while world.turn_if_ready() {
+        turns += 1;
+    }
+    session.receive(client.read()).expect("valid frames");
+    let response = session.response(stream).expect("no reset").expect("a whole response");
+    assert!(response.body == file_bytes(), "the file differs");
+    let turns_max = FILE_BYTES.div_ceil(SEAL_BYTES_PER_TURN_MAX as usize) + 2;
+    assert!(turns <= turns_max, "{turns} turns");
 }

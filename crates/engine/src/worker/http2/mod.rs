@@ -276,13 +276,17 @@ impl<D: Driver, S: Service> Worker<D, S> {
         self.flush(token);
     }
 
-    /// Continues a connection whose output was sent: with content, or with input that waited for that.
-    pub(crate) fn frames_sent(&mut self, token: Token) {
+    /// Continues a connection whose output was sent: with content, or with input that waited for that. `is_event`: the driver has
+    /// reported the end. It bounds the bytes of such sends in a turn, so content follows in the same one.
+    pub(crate) fn frames_sent(&mut self, token: Token, is_event: bool) {
         let state = &mut self.state;
         let index = state.table.get(token).busy;
         let Some(many) = state.busy.get_mut(index).and_then(|busy| busy.many.as_deref_mut()) else { return };
         many.connection.output_sent();
         many.restart_idle(state.now_ms);
+        if is_event && many.has_content_to_send() && !many.has_input {
+            return self.flush_streams(token);
+        }
         if many.continues() {
             state.queue(token);
         }
