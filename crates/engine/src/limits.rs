@@ -57,12 +57,12 @@ pub const MULTIPLEXED_OUTPUT_BYTES_MAX: usize = 64 * 1024;
 /// File ranges in one output of an HTTP/2 connection.
 pub const MULTIPLEXED_ITEMS_MAX: usize = 16;
 
-/// File responses that are cached open for other requests.
-pub const CACHED_OPEN_FILES_MAX: usize = 16;
+/// File responses that are kept open for other requests.
+pub const OPEN_FILES_MAX: usize = 16;
 
 /// Lifetime of those, in milliseconds from the end of the first one's turn. A recently changed file stays
 /// open for its turn only.
-pub const CACHED_OPEN_FILE_MS_MAX: u64 = 50;
+pub const OPEN_FILE_MS_MAX: u64 = 50;
 
 /// Spare state of busy connections that a worker keeps.
 pub const SPARE_BUSY_MAX: usize = 64;

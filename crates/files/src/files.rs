@@ -59,8 +59,8 @@ const DISK_WAIT_MAX: Duration = Duration::from_secs(DISK_WAIT_S_MAX);
 /// The worker still waits before Linux 5.12 and on other systems; where the page cache can't be asked (`EOPNOTSUPP`:
 /// overlayfs), for contents of a file whose name is cached; below a local folder, for file systems of a server that are
 /// mounted there; for less than 128 KiB of a file that isn't cached by the server itself, if its pages were evicted
-/// since it was opened last; for the `stat` of a cached file or a sibling, if the kernel has evicted its name within a
-/// minute, or that of a missing sibling after a change of the directory. Pieces of 128 KiB and more that aren't in the
+/// since it was opened last; for the `stat` of a cached file or a sibling, if the kernel has evicted its name within ten
+/// seconds, or that of a missing sibling after a change of the directory. Pieces of 128 KiB and more that aren't in the
 /// page cache are read ahead by other threads.
 ///
 /// A sibling `NAME.br`, `NAME.zst` or `NAME.gz` is sent instead of `NAME` to clients that accept its coding. Neither of

@@ -11,7 +11,7 @@ use shearwater::engine::{KnownField, Request};
 use shearwater_io::fs::{OpenError, Opened};
 
 use crate::cache::cached_file::CachedFile;
-use crate::cache::lookups::{Known, Lookups};
+use crate::cache::lookups::Lookups;
 use crate::cache::store::FileStore;
 use crate::disk::WouldBlock;
 use crate::disk::work::{DiskWork, Found, WaitingRequest};
@@ -96,21 +96,16 @@ impl Finder {
             cached.version.reply(&cached.content, request, response);
             return None;
         }
-        let known = fresh.map(Known::Cached);
-        let has_other_name = match known.or_else(|| self.lookups.known(name, now, &mut self.names.file)) {
-            Some(Known::Cached(cached)) => {
-                self.store.count_hit();
-                let file = &mut self.names.file;
-                match reply_cached(&mut self.store, cached, file, request, response, now) {
-                    Ok(()) => return None,
-                    Err(WouldBlock) => true,
-                }
+        let file = &mut self.names.file;
+        let of_lookup = || self.lookups.fresh(name, now, file).then(|| self.store.fresh(file, now)).flatten();
+        if let Some(cached) = fresh.or_else(of_lookup) {
+            self.store.count_hit();
+            if reply_cached(&mut self.store, cached, file, request, response, now).is_ok() {
+                return None;
             }
-            Some(Known::OtherName) => true,
-            None => false,
-        };
+        }
         name.clone_into(&mut self.names.requested);
-        self.respond_from_disk(found, has_other_name, resolved.shape, request, response)
+        self.respond_from_disk(found, resolved.shape, request, response)
     }
 
     /// Responds with a file that wasn't checked recently, or returns the work that finds it.
@@ -118,7 +113,6 @@ impl Finder {
     fn respond_from_disk(
         &mut self,
         found: Option<&[Rc<Found>]>,
-        has_other_name: bool,
         shape: Shape,
         request: &Request<'_>,
         response: &mut Response<'_>,
@@ -126,7 +120,7 @@ impl Finder {
         let now = Now::of(request);
         self.store.disk.begin(found, response);
         let valid_from = self.store.disk.valid_from(now);
-        let is_done = self.respond_uncached(has_other_name, shape, request, response, valid_from).is_ok();
+        let is_done = self.respond_uncached(shape, request, response, valid_from).is_ok();
         let waiting = if is_done { None } else { self.wait_for_disk(shape, request, response, now) };
         self.store.disk.end();
         waiting
@@ -157,16 +151,15 @@ impl Finder {
     /// open, or to be searched for.
     fn respond_uncached(
         &mut self,
-        has_other_name: bool,
         shape: Shape,
         request: &Request<'_>,
         response: &mut Response<'_>,
         now: Now,
     ) -> Result<(), WouldBlock> {
-        let is_another_root = self.look_up_root(now);
-        let Self { settings, names: NameBuffers { requested, file, first, .. }, store, .. } = self;
-        let content = if has_other_name && !is_another_root {
-            store.file(file, request, now).ok().map(|found| found.content)
+        self.look_up_root(now);
+        let Self { settings, names: NameBuffers { requested, file, first, .. }, store, lookups, .. } = self;
+        let content = if lookups.fresh(requested, now, file) {
+            store.file(file, request, now).ok()
         } else if let Some(first) = settings.candidates.first(requested, shape, first) {
             first.clone_into(file);
             store.known_file(file, request, now).ok().flatten()
@@ -193,8 +186,8 @@ impl Finder {
         self.look_up_root(valid_from);
         name.clone_into(&mut self.names.file);
         let page = match self.store.file(&mut self.names.file, request, valid_from) {
-            Ok(found) => {
-                found.content.reply_page(status, response);
+            Ok(content) => {
+                content.reply_page(status, response);
                 Page::Sent
             }
             Err(error) if WouldBlock::is(&error) || self.store.disk.may_mend(&error) => {
@@ -221,15 +214,12 @@ impl Finder {
         self.path.join(OsStr::from_bytes(name))
     }
 
-    /// Looks up the root's path again, at most every 500 ms. Returns true if it has changed, and clears all caches
-    /// then.
-    fn look_up_root(&mut self, now: Now) -> bool {
-        let is_another = self.store.look_up_root(now);
-        if is_another {
+    /// Looks up the root's path again, at most every 500 ms. Clears all caches if it has changed.
+    fn look_up_root(&mut self, now: Now) {
+        if self.store.look_up_root(now) {
             self.lookups.clear();
             self.listings.clear();
         }
-        is_another
     }
 
     /// Searches for the file on disk and responds with it.
@@ -249,7 +239,9 @@ impl Finder {
         }
         if let Err(OpenError::Descriptors) = found {
             let of_first = first.and_then(|first| self.store.recently_cached(first, now));
-            if let Some(cached) = of_first.or_else(|| self.lookups.recently_cached(requested, now)) {
+            let is_looked_up = of_first.is_none() && self.lookups.recent(requested, now, file);
+            let of_lookup = if is_looked_up { self.store.recently_cached(file, now) } else { None };
+            if let Some(cached) = of_first.or(of_lookup) {
                 return reply_cached(&mut self.store, cached, file, request, response, now);
             }
         }
@@ -264,16 +256,16 @@ impl Finder {
                 let is_canonical = !self.settings.candidates.clean_urls || !depends_on_path;
                 match if is_canonical { Ok(None) } else { search.canonical(requested, file, canonical) } {
                     Ok(None) => {
-                        let found = self.store.opened_file(opened, file, request, now)?;
+                        let content = self.store.opened_file(opened, file, request, now)?;
                         if first == Some(&file[..]) {
                             // It is found without a lookup.
                             self.lookups.remove(requested);
                         } else {
                             // A cached name is served without a look-up of the root, so it must not outlast the last one.
                             let since = self.store.root_checked(now);
-                            self.lookups.note(requested, file, found.cached.as_ref(), since);
+                            self.lookups.note(requested, file, since);
                         }
-                        found.content.reply(request, response);
+                        content.reply(request, response);
                         Ok(())
                     }
                     Ok(Some(name)) => {
@@ -361,11 +353,11 @@ impl Finder {
             is_by_path || names_media_type(request.head().all(KnownField::Accept), b"text/html");
         file.clone_from(spa);
         match self.store.file(file, request, now) {
-            Ok(found) if is_navigation => {
+            Ok(content) if is_navigation => {
                 if is_by_path {
-                    self.lookups.note(requested, file, found.cached.as_ref(), self.store.root_checked(now));
+                    self.lookups.note(requested, file, self.store.root_checked(now));
                 }
-                found.content.reply(request, response);
+                content.reply(request, response);
             }
             Ok(_) => errors::not_found(response),
             Err(error) => self.cant_open(&self.names.file, &error, response)?,

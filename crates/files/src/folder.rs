@@ -11,24 +11,19 @@ use std::sync::Arc;
 use shearwater::MakeService;
 use shearwater_io::fs::{Kind, Root};
 
-use crate::cache::cached_file::CachedFile;
-use crate::cache::directories::{Directories, Directory};
-use crate::cache::folder_cache::{EvictingTable, FolderCache};
-use crate::cache::lookups::Lookup;
+use crate::cache::entry::{FileTable, NameKind};
+use crate::cache::lookups::Lookups;
 use crate::cache::statistics::CacheCounters;
 use crate::cache::store::FileStore;
+use crate::cache::table::{EvictingTable, Section};
 use crate::compressions::Compressions;
 use crate::disk::DiskThreads;
 use crate::disk::work::WorkFolder;
 use crate::files::Files;
 use crate::finder::{Finder, NameBuffers};
 use crate::leaving_links::{self, LeavingLinks};
-use crate::limits::{
-    CacheLimits, DIRECTORIES_MAX, LINK_SEARCH_ENTRIES_MAX, LISTING_NAMES_KEPT_BYTES_MAX,
-    LISTINGS_KEPT_BYTES_MAX, LISTINGS_KEPT_MAX, LOOKUPS_SHARE,
-};
-use crate::listing::names::CachedNames;
-use crate::listing::{Listing, Listings};
+use crate::limits::{CacheLimits, LINK_SEARCH_ENTRIES_MAX, LISTINGS_KEPT_BYTES_MAX, LISTINGS_KEPT_MAX};
+use crate::listing::{ListEntry, Listings};
 use crate::options::{FolderError, FolderOptions, Hidden};
 use crate::reply::errors::encoded;
 use crate::resolve::candidate::{Candidate, Candidates};
@@ -117,17 +112,13 @@ impl Folder {
         let (root, threads) = (self.root.clone(), self.threads.clone());
         let compressions = Compressions::of_process();
         let folder = WorkFolder { threads, root, settings: Arc::clone(&settings), limits, compressions };
-        let files = FolderCache::new(&cache.files, number);
-        let directories = Directories::new(FolderCache::new(&cache.directories, number), &self.root);
-        let listings =
-            Listings::new(FolderCache::new(&cache.listings, number), FolderCache::new(&cache.names, number));
         Files::new(Finder {
             path: Arc::clone(&self.path),
             settings,
             names: NameBuffers::default(),
-            lookups: FolderCache::new(&cache.lookups, number),
-            store: FileStore::new(folder, files, directories),
-            listings,
+            lookups: Lookups::new(&cache.files, number),
+            store: FileStore::new(folder, &cache.files, number),
+            listings: Listings::new(Section::new(&cache.lists, number)),
             _number: owned,
         })
     }
@@ -232,11 +223,8 @@ impl Folder {
 #[derive(Clone)]
 pub struct FileCache {
     limits: CacheLimits,
-    files: Rc<RefCell<EvictingTable<Rc<CachedFile>>>>,
-    directories: Rc<RefCell<EvictingTable<Directory>>>,
-    lookups: Rc<RefCell<EvictingTable<Lookup>>>,
-    listings: Rc<RefCell<EvictingTable<Rc<Listing>>>>,
-    names: Rc<RefCell<EvictingTable<CachedNames>>>,
+    files: FileTable,
+    lists: Rc<RefCell<EvictingTable<ListEntry>>>,
     folders: Rc<RefCell<FolderNumbers>>,
 }
 
@@ -276,10 +264,7 @@ impl FileCache {
         Self {
             limits,
             files: EvictingTable::counted(limits.cached_files_max, limits.cached_bytes_max, counters),
-            directories: EvictingTable::new(DIRECTORIES_MAX, u64::MAX),
-            lookups: EvictingTable::new(limits.cached_files_max, limits.cached_bytes_max / LOOKUPS_SHARE),
-            listings: EvictingTable::new(listings_max, LISTINGS_KEPT_BYTES_MAX),
-            names: EvictingTable::new(listings_max, LISTING_NAMES_KEPT_BYTES_MAX),
+            lists: EvictingTable::new(listings_max, LISTINGS_KEPT_BYTES_MAX),
             folders: Rc::default(),
         }
     }
@@ -306,66 +291,61 @@ impl FolderNumber {
 impl Drop for FolderNumber {
     fn drop(&mut self) {
         let Self { cache, number } = self;
-        FolderCache::new(&cache.files, *number).clear();
-        FolderCache::new(&cache.directories, *number).clear();
-        FolderCache::new(&cache.lookups, *number).clear();
-        FolderCache::new(&cache.listings, *number).clear();
-        FolderCache::new(&cache.names, *number).clear();
+        NameKind::ALL.iter().for_each(|kind| kind.section(&cache.files, *number).clear());
+        Section::new(&cache.lists, *number).clear();
         cache.folders.borrow_mut().free.push(*number);
     }
 }
 
 #[cfg(test)]
 impl FileCache {
-    /// Returns the tables of files and directories.
-    #[expect(
-        clippy::type_complexity,
-        reason = "a test reads both tables, which nothing else needs a name for"
-    )]
-    pub(crate) const fn parts_for_test(
-        &self,
-    ) -> (&Rc<RefCell<EvictingTable<Rc<CachedFile>>>>, &Rc<RefCell<EvictingTable<Directory>>>) {
-        (&self.files, &self.directories)
+    pub(crate) const fn table_for_test(&self) -> &FileTable {
+        &self.files
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{CacheLimits, DIRECTORIES_MAX, FileCache, Folder, FolderCache, FolderOptions};
+    use super::{CacheLimits, FileCache, Folder, FolderOptions, NameKind};
     use crate::cache::cached_file::cached_for_test;
-    use crate::limits::{CACHED_FILE_OVERHEAD_BYTES, LOOKUP_OVERHEAD_BYTES, LOOKUPS_SHARE};
+    use crate::cache::directories::Directories;
+    use crate::cache::entry::CacheEntry;
+    use crate::cache::lookups::Lookups;
+    use crate::limits::{CACHED_FILE_OVERHEAD_BYTES, ENTRY_OVERHEAD_BYTES};
     use crate::now::Now;
     use crate::options::FindOptions;
     use shearwater_io::fs::Links;
 
-    /// Returns the numbers of files and of lookups that are kept of ten files of 30 bytes.
-    fn kept(limits: CacheLimits) -> (usize, usize) {
-        let cache = FileCache::new(limits);
-        let (files, lookups) = (FolderCache::new(&cache.files, 0), FolderCache::new(&cache.lookups, 0));
-        let now = Now { ms: 1_000, unix_seconds: 0 };
-        let names: Vec<[u8; 1]> = (0..10).map(|number| [number]).collect();
-        let cached: Vec<_> = names.iter().map(|_| cached_for_test(30)).collect();
-        for (name, cached) in names.iter().zip(&cached) {
-            files.insert(name, cached.clone());
-            lookups.note(name, name, Some(cached), now);
+    const NOW: Now = Now { ms: 1_000, unix_seconds: 0 };
+
+    /// Returns the number of entries that are kept of ten files of 30 bytes, ten lookups or ten directories.
+    fn kept(limits: CacheLimits) -> [usize; 3] {
+        let tables = [0, 1, 2].map(|_| FileCache::new(limits).files);
+        let site = tempfile::tempdir().expect("a folder");
+        let root = shearwater_io::fs::Root::open(site.path()).expect("it is there");
+        let files = NameKind::File.section(&tables[0], 0);
+        let lookups = Lookups::new(&tables[1], 0);
+        let mut directories = Directories::new(&tables[2], 0, &root);
+        for number in 0..10 {
+            files.insert(&[number], CacheEntry::Cached(cached_for_test(30)));
+            lookups.note(&[number], &[number], NOW);
+            directories.names_around(&root, format!("{number}/f").as_bytes(), NOW);
         }
-        let is_kept = |name: &&[u8; 1]| files.get(&name[..], |_| Some(())).is_some();
-        let is_known = |name: &&[u8; 1]| lookups.known(&name[..], now, &mut Vec::new()).is_some();
-        (names.iter().filter(is_kept).count(), names.iter().filter(is_known).count())
+        tables.map(|table| table.borrow().entries())
     }
 
     #[test]
-    fn files_and_lookups_are_bounded() {
+    fn entries_of_each_kind_are_bounded() {
         let default = CacheLimits::default();
-        let (file, lookup) = (30 + CACHED_FILE_OVERHEAD_BYTES, 2 + LOOKUP_OVERHEAD_BYTES);
-        for (limits, files, lookups) in [
-            (default, 10, 10),
-            (CacheLimits { cached_files_max: 3, ..default }, 3, 3),
-            (CacheLimits { cached_bytes_max: 4 * file - 1, ..default }, 3, 2),
-            (CacheLimits { cached_bytes_max: 5 * lookup * LOOKUPS_SHARE, ..default }, 9, 5),
-            (CacheLimits::none(), 0, 0),
+        let (file, lookup) = (30 + CACHED_FILE_OVERHEAD_BYTES, 2 + ENTRY_OVERHEAD_BYTES);
+        for (limits, entries) in [
+            (default, [10, 10, 10]),
+            (CacheLimits { cached_files_max: 3, ..default }, [3, 3, 3]),
+            (CacheLimits { cached_bytes_max: 4 * file - 1, ..default }, [3, 10, 10]),
+            (CacheLimits { cached_bytes_max: 5 * lookup, ..default }, [1, 5, 5]),
+            (CacheLimits::none(), [0, 0, 0]),
         ] {
-            assert_eq!(kept(limits), (files, lookups), "{limits:?}");
+            assert_eq!(kept(limits), entries, "{limits:?}");
         }
         let limits = CacheLimits { cached_file_bytes_max: 60, ..default };
         assert!(limits.takes(60) && !limits.takes(61) && !CacheLimits::none().takes(0));
@@ -383,7 +363,8 @@ mod tests {
         for _ in 0..3 {
             let files = [folder.files_in(&cache), folder.files_in(&cache)];
             for number in 0..3 {
-                FolderCache::new(&cache.files, number).insert(b"f", cached_for_test(30));
+                let entry = CacheEntry::Cached(cached_for_test(30));
+                NameKind::File.section(&cache.files, number).insert(b"f", entry);
             }
             assert_eq!(cache.files.borrow().entries(), 3);
             let other = files[0].clone();
@@ -425,18 +406,5 @@ mod tests {
         std::fs::rename(at("a"), at("c")).expect("it is there");
         std::fs::create_dir(at("a")).expect("it is gone");
         assert!(!first.is_same(&open(&default)), "another directory");
-    }
-
-    #[test]
-    fn directories_are_bounded() {
-        let site = tempfile::tempdir().expect("a folder");
-        let root = shearwater_io::fs::Root::open(site.path()).expect("it is there");
-        let cache = FileCache::new(CacheLimits::default());
-        let now = Now { ms: 1_000, unix_seconds: 0 };
-        let mut directories = super::Directories::new(FolderCache::new(&cache.directories, 0), &root);
-        for number in 0..2 * DIRECTORIES_MAX {
-            directories.names_around(&root, format!("{number}/f").as_bytes(), now);
-        }
-        assert_eq!(cache.directories.borrow().entries(), DIRECTORIES_MAX);
     }
 }

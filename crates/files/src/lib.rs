@@ -16,14 +16,17 @@ mod cache {
     mod compressed_file;
     pub(crate) mod content_hashes;
     pub(crate) mod directories;
+    pub(crate) mod entry;
     mod fifo;
-    pub(crate) mod folder_cache;
     pub(crate) mod lookups;
-    pub(crate) mod open_files;
+    mod open_file;
     mod recently_evicted;
     mod revalidation;
     pub(crate) mod statistics;
     pub(crate) mod store;
+    pub(crate) mod table;
+    #[cfg(test)]
+    pub(crate) mod tests;
 }
 mod cache_control;
 mod compressions;

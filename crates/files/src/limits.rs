@@ -2,9 +2,6 @@
 
 use shearwater_io::os;
 
-/// Open files that a worker reuses for further requests of the same moment; others are opened for each request.
-pub const OPEN_FILES_MAX: usize = 16;
-
 /// Attempts to read a small file that changes meanwhile. Then it is sent from its descriptor, and the response ends
 /// short if it still changes.
 pub const READ_TRIES_MAX: usize = 3;
@@ -18,7 +15,7 @@ pub const DISK_WAITING_MAX: usize = 1024;
 /// Seconds that a request waits for the disk; then it gets a `503`.
 pub const DISK_WAIT_S_MAX: u64 = 10;
 
-/// Seconds that an open is repeated; then the request gets a `503`. Shorter than `UNCHECKED_MS_MAX`, so that cached files
+/// Seconds that an open is repeated; then the request gets a `503`. Shorter than `RECENT_MS_MAX`, so that cached files
 /// outlast a request that waits.
 pub const OPEN_WAIT_S_MAX: u64 = 4;
 
@@ -72,31 +69,21 @@ pub const RANGES_MAX: usize = 64;
 /// Milliseconds for which a check of a file counts: half of the second within which a change must show.
 pub const FRESH_MS_MAX: u64 = 500;
 
-/// Milliseconds for which a cached file is sent unchecked if no descriptor is free; then `503`. So a lack of
-/// descriptors doesn't take down a site's hot files at once.
-pub const UNCHECKED_MS_MAX: u64 = 10_000;
+/// Milliseconds since its last check for which a cached file is compared by a `stat`, and sent unchecked if no descriptor
+/// is free to look for it. Then it is opened, which doesn't wait for the disk, or gets a `503`.
+///
+/// The kernel evicts the names that were used least recently from its caches, and a `stat` of another name may wait. A
+/// lack of descriptors doesn't take down a site's hot files at once.
+pub const RECENT_MS_MAX: u64 = 10_000;
 
-/// Milliseconds since its last check for which a cached file is compared by a `stat`; then it is opened, which doesn't wait
-/// for the disk. The kernel evicts the names that were used least recently from its caches.
-pub const COMPARED_MS_MAX: u64 = 60_000;
-
-/// Larger files whose siblings a worker caches; those of others are looked up for each request.
-pub const CACHED_SIBLINGS_MAX: usize = 256;
-
-/// The part of `cached_bytes_max` for path names that are served by a file of another name, on top of it; others are
-/// looked up again.
-pub const LOOKUPS_SHARE: u64 = 8;
-
-/// Bytes that count for a cached path name, besides its length and that of its file's name.
-pub const LOOKUP_OVERHEAD_BYTES: u64 = 256;
+/// Bytes that count for a cached directory, or a path that is served by a file of another name, besides these names.
+pub const ENTRY_OVERHEAD_BYTES: u64 = 256;
 
 /// Bytes that count for a cached file besides its content and twice its name: headers, metadata, places in tables.
 pub const CACHED_FILE_OVERHEAD_BYTES: u64 = 1024;
 
-/// Directories of cached files that a worker caches; others are opened again for each check of a file in them.
-pub const DIRECTORIES_MAX: usize = 4096;
-
-/// The part of a cache's bounds for entries that weren't requested again yet.
+/// The part of a cache's bounds for entries that weren't requested again yet, and for paths that are served by a file of
+/// another name: clients can invent these.
 pub const PROBATION_SHARE: u64 = 10;
 
 /// Uses of a cache entry that count: the number of times that eviction passes it over.
@@ -137,23 +124,21 @@ pub const LISTING_NAMES_MAX: usize = 50_000;
 /// Entries of a folder that are checked for links that lead out of it. Each link costs one open.
 pub const LINK_SEARCH_ENTRIES_MAX: usize = 100_000;
 
-/// Pages of lists that a worker caches, and folders whose names it caches; others are created for each request.
-pub const LISTINGS_KEPT_MAX: usize = 16;
+/// Pages of lists, and names of folders, that a worker caches; others are created or read for each request.
+pub const LISTINGS_KEPT_MAX: usize = 32;
 
-/// Bytes of all cached lists; a larger one is created for each request.
-pub const LISTINGS_KEPT_BYTES_MAX: u64 = 4 * 1024 * 1024;
-
-/// Bytes of all cached names of folders. Those of any folder fit: `LISTING_NAMES_MAX` names of 255 bytes.
-pub const LISTING_NAMES_KEPT_BYTES_MAX: u64 = 16 * 1024 * 1024;
+/// Bytes of all cached lists and names. Those of any folder fit: `LISTING_NAMES_MAX` names of 255 bytes.
+pub const LISTINGS_KEPT_BYTES_MAX: u64 = 16 * 1024 * 1024;
 
 /// Bounds of one worker's file cache.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CacheLimits {
     /// Size of the largest cached file, in bytes; larger ones are sent from their file. Default 64 KiB.
     pub cached_file_bytes_max: u64,
-    /// Bytes of all cached files, with `CACHED_FILE_OVERHEAD_BYTES` and twice the name for each. Default 32 MiB.
+    /// Bytes of all cached files, with `CACHED_FILE_OVERHEAD_BYTES` and twice the name for each, and of what is known about
+    /// others: open files, directories, paths. Default 32 MiB.
     pub cached_bytes_max: u64,
-    /// Number of cached files. Default 16,777,216: as many as fit.
+    /// Number of cached files and of what is known about others. Default 16,777,216: as many as fit.
     pub cached_files_max: usize,
     /// Size of the largest file that isn't cached and whose `ETag` is a hash of its content, in bytes. The tag of a larger
     /// one consists of length and modification time. Default 1 GiB.
@@ -175,7 +160,7 @@ impl Default for CacheLimits {
 }
 
 impl CacheLimits {
-    /// Returns limits that cache nothing: files are checked in each turn.
+    /// Returns limits that cache nothing: files are opened for each request.
     #[must_use]
     pub const fn none() -> Self {
         Self {

@@ -2,7 +2,7 @@
 
 use shearwater::engine::Request;
 
-use crate::limits::{COMPARED_MS_MAX, FRESH_MS_MAX, UNCHECKED_MS_MAX};
+use crate::limits::{FRESH_MS_MAX, RECENT_MS_MAX};
 
 /// The time of a response, by both clocks of its turn.
 #[derive(Debug, Clone, Copy)]
@@ -21,13 +21,9 @@ impl Now {
         self.ms.saturating_sub(checked_ms) < FRESH_MS_MAX
     }
 
-    /// Returns whether the name of a file checked at `checked_ms` counts as being in the kernel's caches.
-    pub(crate) fn is_comparable(self, checked_ms: u64) -> bool {
-        self.ms.saturating_sub(checked_ms) < COMPARED_MS_MAX
-    }
-
-    /// Returns whether a file checked at `checked_ms` may be sent without another check, if none is possible.
+    /// Returns whether a check at `checked_ms` is so recent that the kernel has the file's name in its caches, and that
+    /// the file may be sent without another check, if none is possible.
     pub(crate) fn is_recent(self, checked_ms: u64) -> bool {
-        self.ms.saturating_sub(checked_ms) < UNCHECKED_MS_MAX
+        self.ms.saturating_sub(checked_ms) < RECENT_MS_MAX
     }
 }

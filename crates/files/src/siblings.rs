@@ -5,14 +5,12 @@
 
 use std::hash::BuildHasher;
 
-use foldhash::fast::{FixedState, RandomState};
+use foldhash::fast::FixedState;
 use shearwater_compress::negotiation::Codings;
 use shearwater_io::fs::{Coding, Kind, Meta, OpenError, Opened, Root, Timestamp, is_current_sibling_by};
 
 use crate::disk::{Disk, WouldBlock};
-use crate::limits::{CACHED_SIBLINGS_MAX, CacheLimits};
 use crate::media_type::is_svgz;
-use crate::now::Now;
 use crate::settings::FolderSettings;
 
 /// A file's siblings and the metadata they are compared with.
@@ -159,94 +157,5 @@ impl<'a> Representation<'a> {
     /// Returns whether other clients may get another coding.
     pub(crate) fn varies(self) -> bool {
         self.coding.is_some() || !self.siblings.is_empty()
-    }
-}
-
-/// Caches the siblings of files that aren't in memory, for 500 ms: a direct-mapped table of at most
-/// `CACHED_SIBLINGS_MAX` names.
-///
-/// A name is stored only as its hash. A collision is harmless, since a sibling is compared with its file when it is
-/// opened.
-pub(crate) struct SiblingCache {
-    /// False if the file cache is disabled.
-    is_on: bool,
-    hasher: RandomState,
-    slots: Vec<SiblingSlot>,
-}
-
-#[derive(Clone, Copy)]
-struct SiblingSlot {
-    hash: u64,
-    checked_ms: u64,
-    siblings: Siblings,
-}
-
-impl SiblingCache {
-    pub(crate) fn new(limits: CacheLimits) -> Self {
-        Self { is_on: limits.cached_files_max > 0, hasher: RandomState::default(), slots: Vec::new() }
-    }
-
-    /// Returns the fresh siblings of a file.
-    pub(crate) fn get(&self, name: &[u8], now: Now) -> Option<Siblings> {
-        if self.slots.is_empty() {
-            return None;
-        }
-        let hash = self.hasher.hash_one(name);
-        let slot = self.slots[hash as usize % CACHED_SIBLINGS_MAX];
-        (slot.hash == hash && now.is_fresh(slot.checked_ms)).then_some(slot.siblings)
-    }
-
-    /// Stores the siblings of a file.
-    pub(crate) fn insert(&mut self, name: &[u8], now: Now, siblings: Siblings) {
-        if !self.is_on {
-            return;
-        }
-        let hash = self.hasher.hash_one(name);
-        let slot = SiblingSlot { hash, checked_ms: now.ms, siblings };
-        if self.slots.is_empty() {
-            self.slots.resize(CACHED_SIBLINGS_MAX, slot);
-        }
-        self.slots[hash as usize % CACHED_SIBLINGS_MAX] = slot;
-    }
-
-    /// Removes everything.
-    pub(crate) fn clear(&mut self) {
-        self.slots.clear();
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::{CACHED_SIBLINGS_MAX, Now, SiblingCache, Siblings};
-    use crate::limits::CacheLimits;
-
-    fn at(ms: u64) -> Now {
-        Now { ms, unix_seconds: 0 }
-    }
-
-    #[test]
-    fn siblings_count_for_half_a_second() {
-        let mut cache = SiblingCache::new(CacheLimits::default());
-        assert_eq!(cache.get(b"a", at(1_000)), None);
-        cache.insert(b"a", at(1_000), Siblings::NONE);
-        let get = |name: &[u8], ms| cache.get(name, at(ms)).is_some();
-        assert_eq!([get(b"a", 1_499), get(b"b", 1_000), get(b"a", 1_500)], [true, false, false]);
-        let mut off = SiblingCache::new(CacheLimits::none());
-        off.insert(b"a", at(1_000), Siblings::NONE);
-        assert_eq!(off.get(b"a", at(1_000)), None);
-    }
-
-    #[test]
-    fn bounds_the_number_of_cached_siblings() {
-        let mut cache = SiblingCache::new(CacheLimits::default());
-        let names: Vec<_> = (0..10 * CACHED_SIBLINGS_MAX).map(|number| number.to_string()).collect();
-        for name in &names {
-            cache.insert(name.as_bytes(), at(1_000), Siblings::NONE);
-            assert!(cache.get(name.as_bytes(), at(1_000)).is_some(), "the last one is");
-        }
-        let is_remembered = |name: &&String| cache.get(name.as_bytes(), at(1_000)).is_some();
-        let remembered = names.iter().filter(is_remembered).count();
-        assert!((1..=CACHED_SIBLINGS_MAX).contains(&remembered), "{remembered}");
-        assert_eq!(cache.slots.len(), CACHED_SIBLINGS_MAX);
     }
 }

@@ -2,7 +2,7 @@
 
 use shearwater::App;
 use shearwater::testing::Tested;
-use shearwater_files::limits::{CACHED_FILE_OVERHEAD_BYTES, LOOKUP_OVERHEAD_BYTES};
+use shearwater_files::limits::{CACHED_FILE_OVERHEAD_BYTES, ENTRY_OVERHEAD_BYTES};
 use shearwater_files::{FindOptions, Folder, FolderOptions};
 use testkit::{CountingAllocator, TestFolder};
 
@@ -46,7 +46,7 @@ fn bytes_per_page() -> u64 {
 fn cached_files_take_no_more_memory_than_counts() {
     let (path, name) = ("page-00000".len() as u64, "page-00000.html".len() as u64);
     let file = CONTENT.len() as u64 + CACHED_FILE_OVERHEAD_BYTES + 2 * name;
-    let lookup = LOOKUP_OVERHEAD_BYTES + path + name;
+    let lookup = ENTRY_OVERHEAD_BYTES + path + name;
     let taken = bytes_per_page();
     println!("{taken} bytes per cached file and lookup, {} count", file + lookup);
     assert!(taken <= file + lookup, "{taken} of {}", file + lookup);

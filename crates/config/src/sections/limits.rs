@@ -98,7 +98,8 @@ section! {
             "Memory per worker for cached files, about 1KiB of overhead for each included; one that was not used recently is evicted. \
              Default: a 32nd of the machine's memory divided by the number of workers.";
         entries_max: u32 = 16_777_216, integer(1..=16_777_216),
-            "Maximum number of cached files; one that was not used recently is evicted. Default: as many as fit in `bytes_max`.";
+            "Maximum number of cached files, and of what is known about others: open files, directories, paths; one that was not used \
+             recently is evicted. Default: as many as fit in `bytes_max`.";
         file_bytes_max: u64 = 65_536, size(0..=GIB),
             "Maximum size of a cached file. Larger files are sent from disk.";
         hashed_bytes_max: u64 = GIB, size(0..=TIB),

@@ -101,7 +101,7 @@ mod tests {
     use shearwater_http1::Method;
 
     use super::Pieces;
-    use crate::limits::CACHED_OPEN_FILE_MS_MAX;
+    use crate::limits::OPEN_FILE_MS_MAX;
     use crate::response::responder::Responder;
     use crate::{FieldLines, Prebuilt, Response};
 
@@ -173,7 +173,7 @@ mod tests {
         assert!(weak.upgrade().is_some());
         responder.open_files.end_turn(0);
         assert!(weak.upgrade().is_some());
-        responder.open_files.end_turn(CACHED_OPEN_FILE_MS_MAX);
+        responder.open_files.end_turn(OPEN_FILE_MS_MAX);
         assert!(weak.upgrade().is_none());
     }
 

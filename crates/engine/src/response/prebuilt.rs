@@ -1,4 +1,4 @@
-//! Responses that are encoded once and sent many times, and a short-lived cache of those that are open files.
+//! Responses that are encoded once and sent many times. Those with a file keep it open for a moment.
 
 use std::cell::OnceCell;
 use std::rc::Rc;
@@ -7,7 +7,7 @@ use shearwater_http1::{ResponseContent, ResponseFraming, encode};
 use shearwater_http2::encode_lines;
 use shearwater_io::Item;
 
-use crate::limits::{CACHED_OPEN_FILE_MS_MAX, CACHED_OPEN_FILES_MAX};
+use crate::limits::{OPEN_FILE_MS_MAX, OPEN_FILES_MAX};
 use crate::response::fields::{CONTENT_TYPE, append_field, have_name};
 use crate::response::head::FieldLines;
 use crate::response::header_rules::{Names, mask_of, mask_of_lines};
@@ -104,29 +104,26 @@ impl Others<'_> {
     }
 }
 
-/// File responses of the last moments, at most `CACHED_OPEN_FILES_MAX`. Other caches hold them by `Weak`, so
+/// File responses of the last moments, at most `OPEN_FILES_MAX`. Other caches hold them by `Weak`, so
 /// that no deleted file stays open any longer.
 #[derive(Default)]
-pub(crate) struct OpenFileCache {
+pub(crate) struct OpenFiles {
     responses: Vec<Rc<Prebuilt>>,
     /// Time at which the current entries are dropped, if any outlast their turn.
     until_ms: Option<u64>,
 }
 
-impl OpenFileCache {
+impl OpenFiles {
     /// Caches a response if its body is a file that isn't held elsewhere, and there is room.
     #[inline]
     pub(crate) fn keep(&mut self, response: Rc<Prebuilt>) {
         let is_held = Rc::strong_count(&response) > 1;
-        if matches!(response.body(), Item::File(_))
-            && !is_held
-            && self.responses.len() < CACHED_OPEN_FILES_MAX
-        {
+        if matches!(response.body(), Item::File(_)) && !is_held && self.responses.len() < OPEN_FILES_MAX {
             self.responses.push(response);
         }
     }
 
-    /// Drops files that may change at any moment; the rest after `CACHED_OPEN_FILE_MS_MAX`.
+    /// Drops files that may change at any moment; the rest after `OPEN_FILE_MS_MAX`.
     #[inline]
     pub(crate) fn end_turn(&mut self, now_ms: u64) {
         if !self.responses.is_empty() {
@@ -141,7 +138,7 @@ impl OpenFileCache {
             self.responses.retain(|response| is_left_alone(response));
         }
         let until_ms =
-            self.until_ms.filter(|until_ms| now_ms < *until_ms).unwrap_or(now_ms + CACHED_OPEN_FILE_MS_MAX);
+            self.until_ms.filter(|until_ms| now_ms < *until_ms).unwrap_or(now_ms + OPEN_FILE_MS_MAX);
         self.until_ms = (!self.responses.is_empty()).then_some(until_ms);
     }
 
@@ -164,7 +161,7 @@ mod tests {
 
     use shearwater_io::{FileSlice, Item, Shared, SharedFile};
 
-    use super::{CACHED_OPEN_FILE_MS_MAX, CACHED_OPEN_FILES_MAX, OpenFileCache};
+    use super::{OPEN_FILE_MS_MAX, OPEN_FILES_MAX, OpenFiles};
     use crate::{FieldLines, Prebuilt};
 
     fn response(body: Item) -> Rc<Prebuilt> {
@@ -185,41 +182,41 @@ mod tests {
 
     #[test]
     fn caches_open_files_for_a_moment_but_no_memory() {
-        let mut open_files = OpenFileCache::default();
+        let mut open_files = OpenFiles::default();
         let (file, memory) = (file(), response(Item::Shared(Shared::Static(b"x"))));
         let weak = [Rc::downgrade(&file), Rc::downgrade(&memory)];
         open_files.keep(file);
         open_files.keep(memory);
         assert!(weak[0].upgrade().is_some() && weak[1].upgrade().is_none());
         open_files.end_turn(1_000);
-        assert_eq!(open_files.due_ms(), Some(1_000 + CACHED_OPEN_FILE_MS_MAX));
-        open_files.end_turn(1_000 + CACHED_OPEN_FILE_MS_MAX - 1);
+        assert_eq!(open_files.due_ms(), Some(1_000 + OPEN_FILE_MS_MAX));
+        open_files.end_turn(1_000 + OPEN_FILE_MS_MAX - 1);
         assert!(weak[0].upgrade().is_some());
-        open_files.end_turn(1_000 + CACHED_OPEN_FILE_MS_MAX);
+        open_files.end_turn(1_000 + OPEN_FILE_MS_MAX);
         assert!(weak[0].upgrade().is_none() && open_files.due_ms().is_none());
     }
 
     /// The first entry's deadline holds for later entries, however often they are used.
     #[test]
     fn the_first_entry_decides_when_all_are_dropped() {
-        let mut open_files = OpenFileCache::default();
+        let mut open_files = OpenFiles::default();
         open_files.keep(file());
         open_files.end_turn(0);
         let later = file();
         let weak = Rc::downgrade(&later);
         open_files.keep(later);
-        open_files.end_turn(CACHED_OPEN_FILE_MS_MAX - 1);
+        open_files.end_turn(OPEN_FILE_MS_MAX - 1);
         assert!(weak.upgrade().is_some());
-        open_files.end_turn(CACHED_OPEN_FILE_MS_MAX + 7);
+        open_files.end_turn(OPEN_FILE_MS_MAX + 7);
         assert!(weak.upgrade().is_none());
         open_files.keep(file());
-        open_files.end_turn(CACHED_OPEN_FILE_MS_MAX + 8);
-        assert_eq!(open_files.due_ms(), Some(2 * CACHED_OPEN_FILE_MS_MAX + 8));
+        open_files.end_turn(OPEN_FILE_MS_MAX + 8);
+        assert_eq!(open_files.due_ms(), Some(2 * OPEN_FILE_MS_MAX + 8));
     }
 
     #[test]
     fn drops_a_recently_changed_file_after_its_turn() {
-        let mut open_files = OpenFileCache::default();
+        let mut open_files = OpenFiles::default();
         let file = file_of(opened().copied());
         let weak = Rc::downgrade(&file);
         open_files.keep(file);
@@ -230,7 +227,7 @@ mod tests {
 
     #[test]
     fn caches_a_bounded_number_of_files() {
-        let mut open_files = OpenFileCache::default();
+        let mut open_files = OpenFiles::default();
         let one = file();
         let found = Rc::downgrade(&one);
         open_files.keep(one);
@@ -238,7 +235,7 @@ mod tests {
             open_files.keep(found.upgrade().expect("it is kept"));
         }
         assert_eq!(open_files.responses.len(), 1);
-        let weak: Vec<_> = (0..2 * CACHED_OPEN_FILES_MAX)
+        let weak: Vec<_> = (0..2 * OPEN_FILES_MAX)
             .map(|_| {
                 let file = file();
                 let weak = Rc::downgrade(&file);
@@ -246,6 +243,6 @@ mod tests {
                 weak
             })
             .collect();
-        assert_eq!(weak.iter().filter(|weak| weak.upgrade().is_some()).count(), CACHED_OPEN_FILES_MAX - 1);
+        assert_eq!(weak.iter().filter(|weak| weak.upgrade().is_some()).count(), OPEN_FILES_MAX - 1);
     }
 }

@@ -14,7 +14,7 @@ use crate::response::draft::ResponseDraft;
 use crate::response::facts::{Disposition, RequestFacts};
 use crate::response::fault::Fault;
 use crate::response::head::Preamble;
-use crate::response::prebuilt::OpenFileCache;
+use crate::response::prebuilt::OpenFiles;
 use crate::server::panics::{self, Panic};
 use crate::server::reports::named;
 use crate::service::Service;
@@ -59,7 +59,7 @@ pub(crate) struct Responder {
     /// Memory for a response in the form of HTTP/1, before it is translated.
     scratch: Output,
     pub(crate) preamble: Preamble,
-    pub(crate) open_files: OpenFileCache,
+    pub(crate) open_files: OpenFiles,
     draft: ResponseDraft,
     /// Closure of the `101`, or of the tunnel's `200`, that was encoded last.
     pub(crate) taker: Option<Taker>,
@@ -77,7 +77,7 @@ impl Responder {
             http2: None,
             scratch: Output::new(),
             preamble: Preamble::new(unix_seconds),
-            open_files: OpenFileCache::default(),
+            open_files: OpenFiles::default(),
             draft: ResponseDraft::default(),
             taker: None,
             ends_connections: false,

@@ -11,10 +11,8 @@ use shearwater::Response;
 use shearwater_io::fs::{Meta, Opened};
 
 use crate::cache::directories::NamesVersion;
-use crate::cache::folder_cache::{Evictable, Uses};
 use crate::conditional::validators::{ContentHash, Validators};
 use crate::disk::{Disk, read_whole};
-use crate::limits::CACHED_FILE_OVERHEAD_BYTES;
 use crate::now::Now;
 use crate::reply::version::FileVersion;
 use crate::settings::FolderSettings;
@@ -37,8 +35,6 @@ pub(crate) struct CachedFile {
     /// True if the file was unchanged for a while when it was read. Otherwise it may have changed within the resolution
     /// of its times, and equal metadata proves nothing.
     pub(crate) is_settled: bool,
-    /// Uses, also those that found the file by a cached lookup.
-    pub(crate) uses: Uses,
 }
 
 impl CachedFile {
@@ -97,7 +93,6 @@ impl CachedFile {
             checked_ms: Cell::new(now.ms),
             names: Cell::new(None),
             is_settled: meta.is_older_than(now.unix_seconds.saturating_sub(1)),
-            uses: Uses::default(),
         }
     }
 
@@ -135,17 +130,6 @@ impl FileContent {
             Self::Cached(cached) => cached.version.reply_page(&cached.content, status, response),
             Self::Open(version, content) => version.reply_page(content, status, response),
         }
-    }
-}
-
-impl Evictable for Rc<CachedFile> {
-    fn bytes(&self) -> u64 {
-        // The name is stored here and as the key.
-        self.meta.len + CACHED_FILE_OVERHEAD_BYTES + 2 * self.name.len() as u64
-    }
-
-    fn uses(&self) -> &Uses {
-        &self.uses
     }
 }
 

@@ -9,6 +9,7 @@ use std::sync::Arc;
 use shearwater_io::fs::{Coding, Meta};
 
 use crate::cache::cached_file::{CachedFile, FileContent};
+use crate::cache::entry::CacheEntry;
 use crate::cache::store::FileStore;
 use crate::compressions::Compressed;
 use crate::conditional::validators::ContentHash;
@@ -49,7 +50,7 @@ impl FileStore {
         let meta = Meta { len: bytes.len() as u64, ..file };
         let cached = Rc::new(CachedFile::hashed(meta, bytes, hash, entry, &self.settings, now));
         if self.limits.takes(meta.len) {
-            self.cached.insert(entry.key, Rc::clone(&cached));
+            self.files.insert(entry.key, CacheEntry::Cached(Rc::clone(&cached)));
         }
         Some(cached)
     }

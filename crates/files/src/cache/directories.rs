@@ -5,7 +5,8 @@ use std::num::NonZeroU64;
 
 use shearwater_io::fs::{Kind, Meta, OpenError, Opened, Root};
 
-use crate::cache::folder_cache::{Evictable, FolderCache, Uses};
+use crate::cache::entry::{CacheEntry, FileTable, NameKind};
+use crate::cache::table::Section;
 use crate::disk::Disk;
 use crate::now::Now;
 
@@ -13,9 +14,9 @@ use crate::now::Now;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct NamesVersion(NonZeroU64);
 
-/// A folder's directories, at most `DIRECTORIES_MAX` of a worker.
+/// A folder's directories.
 pub(crate) struct Directories {
-    cached: FolderCache<Directory>,
+    cached: Section<CacheEntry>,
     last_version: u64,
     /// The kernel opens what is in its caches only, so nothing else may wait either.
     opens_cached: bool,
@@ -30,12 +31,20 @@ pub(crate) struct Directory {
     is_settled: bool,
     /// Start of the period in which it was opened.
     opened_ms: Cell<u64>,
-    uses: Uses,
 }
 
 impl Directories {
-    pub(crate) const fn new(cached: FolderCache<Directory>, root: &Root) -> Self {
+    pub(crate) fn new(table: &FileTable, folder: u32, root: &Root) -> Self {
+        let cached = NameKind::Directory.section(table, folder);
         Self { cached, last_version: 0, opens_cached: root.has_cached_opens() }
+    }
+
+    /// Passes a directory to `look`.
+    fn get<R>(&self, name: &[u8], look: impl FnOnce(&Directory) -> Option<R>) -> Option<R> {
+        self.cached.get(name, |entry| match entry {
+            CacheEntry::Directory(directory) => look(directory),
+            _ => None,
+        })
     }
 
     /// Returns the version of the names in the directory of a file, after opening it beneath the root if it wasn't in
@@ -45,7 +54,7 @@ impl Directories {
     /// doesn't [date its names](shearwater_io::fs::Opened::dates_names), such as one of a server.
     pub(crate) fn names_around(&mut self, disk: &dyn Disk, file: &[u8], period: Now) -> Option<NamesVersion> {
         let name = &file[..file.iter().rposition(|&byte| byte == b'/').map_or(0, |slash| slash + 1)];
-        let known = self.cached.get(name, |directory| {
+        let known = self.get(name, |directory| {
             let is_present = directory.opened_ms.get() == period.ms;
             is_present.then(|| directory.meta.map(|_| directory.version))
         });
@@ -59,7 +68,7 @@ impl Directories {
             opened => opened.ok().filter(|opened| opened.kind == Kind::Directory),
         };
         let meta = opened.as_ref().map(|opened| opened.meta);
-        let unchanged = self.cached.get(name, |directory| {
+        let unchanged = self.get(name, |directory| {
             let is_same = directory.is_settled && directory.meta == meta;
             is_same.then(|| {
                 directory.opened_ms.set(period.ms);
@@ -77,23 +86,13 @@ impl Directories {
         let meta = meta.filter(|_| dates_names || !self.opens_cached);
         let is_settled = dates_names && meta.is_some_and(|meta| meta.is_older_than(settled_since));
         let opened_ms = Cell::new(period.ms);
-        self.cached.insert(name, Directory { meta, version, is_settled, opened_ms, uses: Uses::default() });
+        let directory = Directory { meta, version, is_settled, opened_ms };
+        self.cached.insert(name, CacheEntry::Directory(Box::new(directory)));
         meta.map(|_| version)
     }
 
     /// Removes all directories of this folder.
     pub(crate) fn clear(&self) {
         self.cached.clear();
-    }
-}
-
-impl Evictable for Directory {
-    /// Only their number is bounded.
-    fn bytes(&self) -> u64 {
-        0
-    }
-
-    fn uses(&self) -> &Uses {
-        &self.uses
     }
 }

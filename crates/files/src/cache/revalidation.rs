@@ -11,10 +11,10 @@
 //! were missing aren't looked for again. Existing ones are compared by a `stat` each.
 //!
 //! A `stat` can't be told not to wait for the disk. It doesn't as long as the kernel has the name in its caches, from which
-//! it evicts the names that were used least recently. So only a file that was checked within a minute (`COMPARED_MS_MAX`)
+//! it evicts the names that were used least recently. So only a file that was checked within ten seconds (`RECENT_MS_MAX`)
 //! is compared like this, and only on the usual local file systems; any other is opened, which
 //! [`disk`](crate::disk) does without waiting where the system can. A worker can wait here only if memory is so short that a name was evicted
-//! within a minute, or for a missing sibling after a change of its directory.
+//! within ten seconds, or for a missing sibling after a change of its directory.
 
 use crate::cache::cached_file::CachedFile;
 use crate::cache::directories::NamesVersion;
@@ -47,7 +47,7 @@ impl FileStore {
     /// Returns the version of the directory's names if a name still leads to this version of a file: see `directories`.
     /// `None` also if a `stat` might have to wait for the disk.
     pub(super) fn leads_to(&mut self, cached: &CachedFile, name: &[u8], now: Now) -> Option<NamesVersion> {
-        let may_stat = self.disk.has_cached_meta() && now.is_comparable(cached.checked_ms.get());
+        let may_stat = self.disk.has_cached_meta() && now.is_recent(cached.checked_ms.get());
         if !cached.is_settled || !may_stat {
             return None;
         }
@@ -62,86 +62,15 @@ impl FileStore {
 mod tests {
     use std::fs::{self, Permissions};
     use std::io;
-    use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
-    use std::rc::Rc;
-    use std::sync::Arc;
+    use std::os::unix::fs::{PermissionsExt, symlink};
 
-    use shearwater_io::fs::Root;
     use testkit::TestFolder;
 
-    use crate::cache::directories::Directories;
-    use crate::cache::folder_cache::FolderCache;
-    use crate::cache::store::FileStore;
-    use crate::compressions::Compressions;
-    use crate::disk::DiskThreads;
-    use crate::disk::work::WorkFolder;
-    use crate::folder::FileCache;
-    use crate::limits::{COMPARED_MS_MAX, CacheLimits};
-    use crate::now::Now;
-    use crate::settings::FolderSettings;
-    use crate::siblings::{Representation, Siblings};
+    use crate::cache::tests::TestStore;
+    use crate::limits::RECENT_MS_MAX;
 
     /// Milliseconds of a period.
     const PERIOD_MS: u64 = 500;
-
-    /// The folder `root` with its cache, and a clock ten seconds after the files were written.
-    struct TestStore {
-        folder: TestFolder,
-        store: FileStore,
-        now: Now,
-    }
-
-    impl TestStore {
-        /// Caches `d/f` of a folder with these files.
-        fn new(files: &[&str]) -> Self {
-            let folder = TestFolder::new();
-            for name in ["d/f"].iter().chain(files) {
-                folder.file(format!("root/{name}"), name);
-            }
-            fs::create_dir(folder.at("outside")).expect("a folder");
-            let written = fs::metadata(folder.at("root/d/f")).expect("the file").ctime();
-            let root = Root::open(&folder.at("root")).expect("the folder");
-            let cache = FileCache::new(CacheLimits::default());
-            let (files, directories) = cache.parts_for_test();
-            let directories = Directories::new(FolderCache::new(directories, 0), &root);
-            let settings = Arc::new(FolderSettings::default_for_test());
-            let (threads, limits) = (DiskThreads::new(), CacheLimits::default());
-            let compressions = Compressions::of_process();
-            let work_folder = WorkFolder { threads, root, settings, limits, compressions };
-            let store = FileStore::new(work_folder, FolderCache::new(files, 0), directories);
-            let now = Now { ms: 1_000, unix_seconds: written.unsigned_abs() + 10 };
-            let mut test = Self { folder, store, now };
-            test.store.look_up_root(now);
-            test.read();
-            // Later changes have another time.
-            test.folder.tick();
-            test
-        }
-
-        /// Reads `d/f` into the cache.
-        fn read(&mut self) {
-            let root = self.store.disk.root();
-            let mut opened = root.open_beneath(b"d/f").expect("the file");
-            let settings = &self.store.settings;
-            let siblings = Siblings::find(root, settings, &mut b"d/f".to_vec(), &opened.meta);
-            let entry = Representation::plain(b"d/f", siblings.expect("it waits"));
-            let cached = self.store.cached_or_read(&mut opened, entry, self.now);
-            assert!(cached.expect("in the kernel's caches").is_some());
-        }
-
-        /// Returns whether the cached `d/f` may be sent.
-        fn is_present(&mut self) -> bool {
-            let (cached, mut name) = (self.store.cached(b"d/f").expect("a cached file"), b"d/f".to_vec());
-            let is_present = self.store.is_present(&Rc::clone(&cached), &mut name, self.now);
-            assert_eq!(name, b"d/f");
-            is_present
-        }
-
-        fn pass(&mut self, ms: u64) {
-            self.now.ms += ms;
-            self.store.look_up_root(self.now);
-        }
-    }
 
     /// A change of the folder.
     type Change = fn(&TestFolder) -> io::Result<()>;
@@ -214,11 +143,11 @@ mod tests {
 
     /// The kernel's caches can have lost its name by then.
     #[test]
-    fn a_file_that_was_not_checked_for_a_minute_is_opened() {
+    fn a_file_that_was_not_checked_recently_is_opened() {
         let mut test = TestStore::new(&[]);
-        test.pass(COMPARED_MS_MAX - 1);
+        test.pass(RECENT_MS_MAX - 1);
         assert!(test.is_present());
-        test.pass(COMPARED_MS_MAX);
+        test.pass(RECENT_MS_MAX);
         assert!(!test.is_present());
     }
 

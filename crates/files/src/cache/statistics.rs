@@ -115,7 +115,7 @@ impl CacheStatistics {
 mod tests {
     use super::{CacheFigures, CacheStatistics};
     use crate::cache::cached_file::cached_for_test;
-    use crate::cache::folder_cache::FolderCache;
+    use crate::cache::entry::{CacheEntry, NameKind};
     use crate::limits::{CACHED_FILE_OVERHEAD_BYTES, CacheLimits};
 
     #[test]
@@ -123,10 +123,9 @@ mod tests {
         let statistics = CacheStatistics::default();
         let limits = CacheLimits { cached_files_max: 2, ..CacheLimits::default() };
         let cache = statistics.cache(limits);
-        let (files, _) = cache.parts_for_test();
-        let folder = FolderCache::new(files, 0);
+        let folder = NameKind::File.section(cache.table_for_test(), 0);
         for name in [b"a", b"b", b"c"] {
-            folder.insert(name, cached_for_test(30));
+            folder.insert(name, CacheEntry::Cached(cached_for_test(30)));
             folder.counters().count_miss();
         }
         folder.counters().count_hit();

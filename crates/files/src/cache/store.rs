@@ -12,16 +12,17 @@ use shearwater_io::fs::{Kind, OpenError, Opened};
 
 use crate::cache::cached_file::{CachedFile, FileContent};
 use crate::cache::directories::Directories;
-use crate::cache::folder_cache::FolderCache;
-use crate::cache::open_files::OpenFiles;
+use crate::cache::entry::{CacheEntry, FileTable, NameKind};
+use crate::cache::open_file::OpenFile;
 use crate::cache::statistics::CacheCounters;
+use crate::cache::table::Section;
 use crate::disk::work::WorkFolder;
 use crate::disk::worker::WorkerDisk;
 use crate::disk::{Disk, WouldBlock};
 use crate::limits::{CacheLimits, READ_TRIES_MAX};
 use crate::now::Now;
 use crate::settings::FolderSettings;
-use crate::siblings::{Representation, SiblingCache, Siblings};
+use crate::siblings::{Representation, Siblings};
 
 const WOULD_BLOCK: ErrorKind = ErrorKind::WouldBlock;
 
@@ -32,43 +33,21 @@ pub(crate) struct FileStore {
     root_checked_ms: Option<u64>,
     pub(super) settings: Arc<FolderSettings>,
     pub(super) limits: CacheLimits,
-    /// Files in memory, checked at most 500 ms before they are sent, or `UNCHECKED_MS_MAX` if no descriptor is free.
-    pub(super) cached: FolderCache<Rc<CachedFile>>,
+    /// Files by key: in memory, or sent from their descriptor. They were checked at most 500 ms before they are sent, or
+    /// `RECENT_MS_MAX` if no descriptor is free.
+    pub(super) files: Section<CacheEntry>,
     pub(super) directories: Directories,
-    open_files: OpenFiles,
-    sibling_cache: SiblingCache,
     counters: Arc<CacheCounters>,
 }
 
-/// A file that was found.
-pub(crate) struct FoundFile {
-    /// The content to send.
-    pub(crate) content: FileContent,
-    /// The plain file if it is in memory, even if a sibling is sent.
-    pub(crate) cached: Option<Rc<CachedFile>>,
-}
-
 impl FileStore {
-    pub(crate) fn new(
-        folder: WorkFolder,
-        cached: FolderCache<Rc<CachedFile>>,
-        directories: Directories,
-    ) -> Self {
+    /// Creates the store of the folder with this number in a table.
+    pub(crate) fn new(folder: WorkFolder, table: &FileTable, number: u32) -> Self {
         let (settings, limits) = (Arc::clone(&folder.settings), folder.limits);
-        let (open_files, sibling_cache) =
-            (OpenFiles::new(limits.hashed_bytes_max), SiblingCache::new(limits));
-        let (disk, counters) = (WorkerDisk::new(folder), cached.counters());
-        Self {
-            disk,
-            root_checked_ms: None,
-            settings,
-            limits,
-            cached,
-            directories,
-            open_files,
-            sibling_cache,
-            counters,
-        }
+        let files = NameKind::File.section(table, number);
+        let directories = Directories::new(table, number, &folder.root);
+        let (disk, counters) = (WorkerDisk::new(folder), files.counters());
+        Self { disk, root_checked_ms: None, settings, limits, files, directories, counters }
     }
 
     /// Counts a request for a file in memory.
@@ -91,10 +70,8 @@ impl FileStore {
         };
         self.root_checked_ms = Some(now.ms);
         if is_another {
-            self.cached.clear();
+            self.files.clear();
             self.directories.clear();
-            self.open_files = OpenFiles::new(self.limits.hashed_bytes_max);
-            self.sibling_cache.clear();
         }
         is_another
     }
@@ -108,7 +85,7 @@ impl FileStore {
 
     /// Removes a missing file from the cache.
     pub(crate) fn evict(&self, name: &[u8]) {
-        self.cached.remove(name);
+        self.files.remove(name);
     }
 
     /// Returns the file of this name. Restores `name` afterwards, like all methods here.
@@ -120,19 +97,10 @@ impl FileStore {
         name: &mut Vec<u8>,
         request: &Request<'_>,
         now: Now,
-    ) -> Result<FoundFile, OpenError> {
-        let kept = self.cached(name);
+    ) -> Result<FileContent, OpenError> {
         // A sibling that must be waited for is found again with its file.
-        if let Some(cached) = kept.as_ref().filter(|cached| self.is_present(cached, name, now))
-            && let Ok(content) = self.preferred(Rc::clone(cached), name, request, now)
-        {
-            self.count_hit();
-            return Ok(FoundFile { content, cached: kept });
-        }
-        if kept.is_none()
-            && let Ok(Some(content)) = self.open_file(name, request, now)
-        {
-            return Ok(FoundFile { content, cached: None });
+        if let Ok(Some(content)) = self.known_file(name, request, now) {
+            return Ok(content);
         }
         let error = match self.disk.open(name) {
             Ok(opened) if opened.kind == Kind::File => {
@@ -142,12 +110,9 @@ impl FileStore {
             Err(OpenError::WouldBlock) => return Err(OpenError::WouldBlock),
             Err(error) => error,
         };
-        // Without a free descriptor, the recently checked version is sent. It isn't returned as `cached`, since it
-        // wasn't checked now.
-        match kept.filter(|cached| may_send_unchecked(&error, cached, now)) {
-            Some(cached) => {
-                Ok(FoundFile { content: self.preferred(cached, name, request, now)?, cached: None })
-            }
+        // Without a free descriptor, the recently checked version is sent.
+        match self.cached(name).filter(|cached| may_send_unchecked(&error, cached, now)) {
+            Some(cached) => Ok(self.preferred(cached, name, request, now)?),
             None => {
                 self.evict(name);
                 Err(error)
@@ -157,13 +122,19 @@ impl FileStore {
 
     /// Returns a cached file of any age.
     pub(super) fn cached(&self, key: &[u8]) -> Option<Rc<CachedFile>> {
-        self.cached.get(key, |cached| Some(Rc::clone(cached)))
+        self.files.get(key, |entry| match entry {
+            CacheEntry::Cached(cached) => Some(Rc::clone(cached)),
+            _ => None,
+        })
     }
 
     /// Returns a cached file that was checked within 500 ms.
     #[inline]
     pub(crate) fn fresh(&self, name: &[u8], now: Now) -> Option<Rc<CachedFile>> {
-        self.cached.get(name, |cached| now.is_fresh(cached.checked_ms.get()).then(|| Rc::clone(cached)))
+        self.files.get(name, |entry| match entry {
+            CacheEntry::Cached(cached) if now.is_fresh(cached.checked_ms.get()) => Some(Rc::clone(cached)),
+            _ => None,
+        })
     }
 
     /// Returns a cached file that was checked recently, for requests without a free descriptor.
@@ -206,16 +177,9 @@ impl FileStore {
         request: &Request<'_>,
         now: Now,
     ) -> Result<Option<FileContent>, WouldBlock> {
-        let open = self.open_files.get(name, now, self.disk.root(), self.disk.has_cached_meta());
-        let siblings = match &open {
-            Some((siblings, _)) => Some(*siblings),
-            None => self.sibling_cache.get(name, now),
-        };
-        let sibling = match siblings {
-            Some(siblings) => self.sibling(siblings, name, request, now)?,
-            None => None,
-        };
-        Ok(sibling.or_else(|| open.map(|(_, content)| content)))
+        let Some(open) = self.fresh_open(name, now) else { return Ok(None) };
+        let sibling = self.sibling(open.siblings, name, request, now)?;
+        Ok(sibling.or_else(|| self.open_content(name, &open, now)))
     }
 
     /// Returns a newly opened file, or a sibling of it.
@@ -225,32 +189,35 @@ impl FileStore {
         name: &mut Vec<u8>,
         request: &Request<'_>,
         now: Now,
-    ) -> Result<FoundFile, WouldBlock> {
-        let siblings = self.siblings(&opened, name, now)?;
+    ) -> Result<FileContent, WouldBlock> {
+        let (siblings, checked_ms) = self.siblings(&opened, name, now)?;
         let cached = self.cached_or_read(&mut opened, Representation::plain(name, siblings), now)?;
-        let content = match (self.sibling(siblings, name, request, now)?, &cached) {
-            (Some(sibling), _) => sibling,
-            (None, Some(cached)) => FileContent::Cached(Rc::clone(cached)),
-            (None, None) => {
-                let entry = Representation::plain(name, siblings);
-                self.open_files.open(opened, entry, &self.settings, now, self.disk.root())
+        Ok(match (self.sibling(siblings, name, request, now)?, cached) {
+            (Some(sibling), cached) => {
+                if cached.is_none() {
+                    self.keep_siblings(name, opened.meta, siblings, checked_ms);
+                }
+                sibling
             }
-        };
-        Ok(FoundFile { content, cached })
+            (None, Some(cached)) => FileContent::Cached(cached),
+            (None, None) => self.open(opened, Representation::plain(name, siblings), checked_ms, now),
+        })
     }
 
-    /// Returns the siblings of an opened file. They are cached for files that aren't in memory.
-    fn siblings(&mut self, opened: &Opened, name: &mut Vec<u8>, now: Now) -> Result<Siblings, WouldBlock> {
-        let is_cached = self.limits.takes(opened.meta.len);
-        let known = self.sibling_cache.get(name, now);
-        if let Some(siblings) = known.filter(|_| !is_cached && !self.disk.has_found()) {
-            return Ok(siblings);
+    /// Returns the siblings of an opened file, and the start of the period in which they were looked for. Those of an
+    /// unchanged file that isn't in memory are cached.
+    fn siblings(
+        &mut self,
+        opened: &Opened,
+        name: &mut Vec<u8>,
+        now: Now,
+    ) -> Result<(Siblings, u64), WouldBlock> {
+        let is_same = |open: &Rc<OpenFile>| open.meta == opened.meta && !self.disk.has_found();
+        if let Some(open) = self.fresh_open(name, now).filter(is_same) {
+            return Ok((open.siblings, open.checked_ms));
         }
         let siblings = Siblings::find(&self.disk, &self.settings, name, &opened.meta)?;
-        if !is_cached {
-            self.sibling_cache.insert(name, now, siblings);
-        }
-        Ok(siblings)
+        Ok((siblings, self.root_checked(now).ms))
     }
 
     /// Returns the sibling or compressed file that the client prefers. `None` for the file itself: a sibling is outdated,
@@ -299,9 +266,8 @@ impl FileStore {
         if let Some(cached) = current.filter(|cached| now.is_fresh(cached.checked_ms.get())) {
             return Ok(Some(FileContent::Cached(Rc::clone(cached))));
         }
-        if kept.is_none()
-            && let Some((_, content)) =
-                self.open_files.get(entry.key, now, self.disk.root(), self.disk.has_cached_meta())
+        if let Some(open) = self.fresh_open(entry.key, now).filter(|open| open.siblings == entry.siblings)
+            && let Some(content) = self.open_content(entry.key, &open, now)
         {
             return Ok(Some(content));
         }
@@ -319,13 +285,13 @@ impl FileStore {
                 return Ok(current.cloned().map(FileContent::Cached));
             }
             _ => {
-                self.cached.remove(entry.key);
+                self.files.remove(entry.key);
                 return Ok(None);
             }
         };
         Ok(Some(match self.cached_or_read(&mut opened, entry, now)? {
             Some(cached) => FileContent::Cached(cached),
-            None => self.open_files.open(opened, entry, &self.settings, now, self.disk.root()),
+            None => self.open(opened, entry, self.root_checked(now).ms, now),
         }))
     }
 
@@ -339,7 +305,6 @@ impl FileStore {
     ) -> Result<Option<Rc<CachedFile>>, WouldBlock> {
         let now = self.root_checked(now);
         if !self.limits.takes(opened.meta.len) {
-            self.cached.remove(entry.key);
             return Ok(None);
         }
         if let Some(cached) =
@@ -368,9 +333,9 @@ impl FileStore {
         match &cached {
             Some(cached) => {
                 self.counters.count_miss();
-                self.cached.insert(entry.key, Rc::clone(cached));
+                self.files.insert(entry.key, CacheEntry::Cached(Rc::clone(cached)));
             }
-            None => self.cached.remove(entry.key),
+            None => self.files.remove(entry.key),
         }
         Ok(cached)
     }

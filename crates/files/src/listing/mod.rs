@@ -16,20 +16,19 @@ use shearwater::engine::{FieldLines, KnownField, Request, Shared};
 use shearwater::Response;
 use shearwater_io::fs::OpenError;
 
-use crate::cache::folder_cache::{Evictable, FolderCache, Uses};
+use crate::cache::table::{Evictable, Section};
 use crate::conditional::preconditions::{self, PreconditionResult};
 use crate::conditional::validators::Validators;
 use crate::disk::Disk;
 use crate::limits::LISTING_ENTRIES_MAX;
-use crate::listing::names::{CachedNames, FolderNames, ListedFolder};
+use crate::listing::names::{FolderNames, ListedFolder};
 use crate::listing::rows::ListOrder;
 use crate::negotiation::media_type_weight;
 use crate::now::Now;
 
 /// One worker's lists of a folder and its subfolders.
 pub(crate) struct Listings {
-    made: FolderCache<Rc<Listing>>,
-    names: FolderCache<CachedNames>,
+    kept: Section<ListEntry>,
     /// Reused buffer for keys.
     key: Vec<u8>,
 }
@@ -50,12 +49,17 @@ pub(crate) struct Listing {
     body: Shared,
     /// Time at which the names were read, by the worker's clock.
     made_ms: u64,
-    uses: Uses,
+}
+
+/// An entry of a worker's table of lists.
+pub(crate) enum ListEntry {
+    Page(Rc<Listing>),
+    Names(Arc<FolderNames>),
 }
 
 impl Listings {
-    pub(crate) fn new(made: FolderCache<Rc<Listing>>, names: FolderCache<CachedNames>) -> Self {
-        Self { made, names, key: Vec::new() }
+    pub(crate) fn new(kept: Section<ListEntry>) -> Self {
+        Self { kept, key: Vec::new() }
     }
 
     /// Responds with the list of an opened folder.
@@ -88,27 +92,27 @@ impl Listings {
         let (format, order) = (ListFormat::of(request), ListOrder::of(request.query()));
         let after = rows::after(request.query());
         if after.is_none()
-            && let Some(kept) = self.kept(folder.name, format, order, 0, now)
+            && let Some(kept) = self.kept_page(folder.name, format, order, 0, now)
         {
             return Ok(kept);
         }
         let names = self.names(disk, folder, order, now)?;
         let start = after.map_or(0, |after| names.start(&after));
         let is_to_keep = start.is_multiple_of(LISTING_ENTRIES_MAX);
-        if is_to_keep && let Some(kept) = self.kept(folder.name, format, order, start, now) {
+        if is_to_keep && let Some(kept) = self.kept_page(folder.name, format, order, start, now) {
             return Ok(kept);
         }
         let rows = disk.rows(folder, order, &names, start)?;
         let listing = Rc::new(Listing::new(format, folder.name, &rows, order, names.read_ms));
         if is_to_keep {
             self.write_key(folder.name, format, order, start);
-            self.made.insert(&self.key, Rc::clone(&listing));
+            self.kept.insert(&self.key, ListEntry::Page(Rc::clone(&listing)));
         }
         Ok(listing)
     }
 
     /// Returns the cached page from `start` on, if it is fresh.
-    fn kept(
+    fn kept_page(
         &mut self,
         name: &[u8],
         format: ListFormat,
@@ -117,8 +121,10 @@ impl Listings {
         now: Now,
     ) -> Option<Rc<Listing>> {
         self.write_key(name, format, order, start);
-        let is_fresh = |listing: &Rc<Listing>| now.is_fresh(listing.made_ms);
-        self.made.get(&self.key, |listing| is_fresh(listing).then(|| Rc::clone(listing)))
+        self.kept.get(&self.key, |entry| match entry {
+            ListEntry::Page(page) if now.is_fresh(page.made_ms) => Some(Rc::clone(page)),
+            _ => None,
+        })
     }
 
     /// Returns the names of a folder, cached or read now.
@@ -133,7 +139,7 @@ impl Listings {
             return Ok(names);
         }
         let names = disk.names(folder, order.pages_descend(), now)?;
-        self.names.insert(&self.key, CachedNames::new(&names));
+        self.kept.insert(&self.key, ListEntry::Names(Arc::clone(&names)));
         Ok(names)
     }
 
@@ -151,14 +157,15 @@ impl Listings {
         self.key.clear();
         self.key.extend_from_slice(name);
         self.key.extend_from_slice(&[0, order.pages_descend().into()]);
-        let is_fresh = |names: &FolderNames| now.is_fresh(names.read_ms);
-        self.names.get(&self.key, |kept| is_fresh(&kept.names).then(|| Arc::clone(&kept.names)))
+        self.kept.get(&self.key, |entry| match entry {
+            ListEntry::Names(names) if now.is_fresh(names.read_ms) => Some(Arc::clone(names)),
+            _ => None,
+        })
     }
 
     /// Removes all lists of the folder.
     pub(crate) fn clear(&self) {
-        self.made.clear();
-        self.names.clear();
+        self.kept.clear();
     }
 
     /// Writes the key of a page. The folder's name has no NUL: none can be decoded from a path.
@@ -192,7 +199,7 @@ impl Listing {
         let validators = Validators::of_bytes(body.as_bytes());
         let about = about(validators.etag.as_deref().unwrap_or_default()).expect("valid field values");
         let body = Shared::Block(Rc::new(body.into_bytes().into()));
-        Self { media_type, validators, about, body, made_ms, uses: Uses::default() }
+        Self { media_type, validators, about, body, made_ms }
     }
 
     fn reply(&self, request: &Request<'_>, response: &mut Response<'_>) {
@@ -214,13 +221,12 @@ impl Listing {
     }
 }
 
-impl Evictable for Rc<Listing> {
-    fn bytes(&self) -> u64 {
-        self.body.len() as u64
-    }
-
-    fn uses(&self) -> &Uses {
-        &self.uses
+impl Evictable for ListEntry {
+    fn bytes(&self, _: &[u8]) -> u64 {
+        match self {
+            Self::Page(page) => page.body.len() as u64,
+            Self::Names(names) => names.bytes,
+        }
     }
 }
 

@@ -3,11 +3,9 @@
 //! The next page begins after the last name of this one, even if files were added or removed meanwhile.
 
 use std::cmp::Ordering;
-use std::sync::Arc;
 
 use shearwater_io::fs::{EntryKind, OpenError, Opened};
 
-use crate::cache::folder_cache::{Evictable, Uses};
 use crate::limits::LISTING_NAMES_MAX;
 use crate::listing::text::{decoded, query_value};
 use crate::now::Now;
@@ -60,19 +58,7 @@ pub(crate) struct FolderNames {
     pub(super) are_all_read: bool,
     /// When they were read, by the worker's clock.
     pub(super) read_ms: u64,
-    bytes: u64,
-}
-
-/// Cached names.
-pub(crate) struct CachedNames {
-    pub(super) names: Arc<FolderNames>,
-    uses: Uses,
-}
-
-impl CachedNames {
-    pub(super) fn new(names: &Arc<FolderNames>) -> Self {
-        Self { names: Arc::clone(names), uses: Uses::default() }
-    }
+    pub(super) bytes: u64,
 }
 
 impl FolderNames {
@@ -118,16 +104,6 @@ impl FolderNames {
     }
 }
 
-impl Evictable for CachedNames {
-    fn bytes(&self) -> u64 {
-        self.names.bytes
-    }
-
-    fn uses(&self) -> &Uses {
-        &self.uses
-    }
-}
-
 fn compare(a: &ListPosition, b: &ListPosition, is_descending: bool) -> Ordering {
     let by_name = compare_names(&a.name, &b.name);
     b.is_folder.cmp(&a.is_folder).then(if is_descending { by_name.reverse() } else { by_name })
@@ -168,16 +144,13 @@ mod tests {
     use std::cmp::Ordering;
 
     use super::{FolderNames, ListPosition, compare_names};
-    use crate::limits::{LISTING_NAMES_KEPT_BYTES_MAX, LISTING_NAMES_MAX};
+    use crate::limits::{LISTING_NAMES_MAX, LISTINGS_KEPT_BYTES_MAX};
 
     #[test]
     fn caches_the_longest_names_of_a_folder() {
         let names = vec![ListPosition { is_folder: false, name: vec![b'n'; 255] }; LISTING_NAMES_MAX];
         let bytes = FolderNames::new(names, false, true, 0).bytes;
-        assert!(
-            (LISTING_NAMES_KEPT_BYTES_MAX / 2..=LISTING_NAMES_KEPT_BYTES_MAX).contains(&bytes),
-            "{bytes}"
-        );
+        assert!((LISTINGS_KEPT_BYTES_MAX / 2..=LISTINGS_KEPT_BYTES_MAX).contains(&bytes), "{bytes}");
     }
 
     #[test]
