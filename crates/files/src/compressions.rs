@@ -12,7 +12,7 @@ use shearwater_io::fs::{Coding, Kind, Meta, Root};
 use shearwater_io::os::lower_thread_priority;
 
 use crate::conditional::validators::{ContentHash, is_past};
-use crate::disk::read_whole;
+use crate::disk::Disk;
 use crate::limits::{
     COMPRESSED_BYTES_MAX, COMPRESSED_OVERHEAD_BYTES, COMPRESSIONS_WAITING_MAX, EVICTION_STEPS_MAX,
 };
@@ -248,7 +248,7 @@ fn read(root: &Root, name: &[u8], meta: &Meta, between: impl FnOnce()) -> Option
     if opened.kind != Kind::File || opened.meta != *meta {
         return None;
     }
-    let content = read_whole(root, &opened).ok()?;
+    let content = Disk::waiting(root).read_whole(&opened).ok()?;
     between();
     (Meta::of(&opened.file).ok()? == *meta).then_some(content)
 }

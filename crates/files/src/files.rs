@@ -10,7 +10,7 @@ use shearwater::{Method, Response, Service};
 
 use crate::disk::work::WaitingRequest;
 use crate::finder::{Finder, Page};
-use crate::limits::DISK_WAIT_S_MAX;
+use crate::limits::{DISK_JOBS_PER_REQUEST_MAX, DISK_WAIT_S_MAX};
 
 /// Methods that files support (RFC 9110 section 10.2.1).
 const ALLOW: &str = "GET, HEAD, OPTIONS";
@@ -110,14 +110,15 @@ impl Files {
             Page::Waits(waiting) => {
                 let (finder, name) = (Rc::clone(&self.finder), name.to_vec());
                 response.defer(request, |mut call| async move {
-                    let (mut page, mut found) = (Page::Waits(waiting), Vec::new());
-                    while let Page::Waits(waiting) = page {
-                        found.push(waiting.found(call.sleep(DISK_WAIT_MAX)).await);
+                    let mut page = Page::Waits(waiting);
+                    for _ in 0..DISK_JOBS_PER_REQUEST_MAX {
+                        let Page::Waits(waiting) = page else { break };
+                        let found = waiting.found(call.sleep(DISK_WAIT_MAX)).await;
                         let (request, mut response) = call.parts();
                         let mut finder = finder.borrow_mut();
-                        page = finder.respond_page(&name, status, Some(&found), &request, &mut response);
+                        page = finder.respond_page(&name, status, Some(found), &request, &mut response);
                     }
-                    if let Page::Missing = page {
+                    if !matches!(page, Page::Sent) {
                         let (request, mut response) = call.parts();
                         otherwise(&request, &mut response);
                     }
@@ -140,7 +141,7 @@ impl Service for Files {
     fn respond(&self, request: &Request<'_>, response: &mut Response<'_>) {
         match request.method() {
             Method::Get | Method::Head => {
-                let waiting = self.finder.borrow_mut().respond(None, request, response);
+                let waiting = self.finder.borrow_mut().respond(request, response);
                 if let Some(waiting) = waiting {
                     respond_later(Rc::clone(&self.finder), waiting, request, response);
                 }
@@ -152,7 +153,7 @@ impl Service for Files {
     }
 }
 
-/// Defers the response, and runs the finder again with each result of a disk thread until it responds.
+/// Defers the response until another thread has what it needs.
 #[cold]
 fn respond_later(
     finder: Rc<RefCell<Finder>>,
@@ -161,11 +162,12 @@ fn respond_later(
     response: &mut Response<'_>,
 ) {
     response.defer(request, |mut call| async move {
-        let (mut waiting, mut found) = (Some(waiting), Vec::new());
-        while let Some(job) = waiting {
-            found.push(job.found(call.sleep(DISK_WAIT_MAX)).await);
+        let mut waiting = Some(waiting);
+        for left in (0..DISK_JOBS_PER_REQUEST_MAX).rev() {
+            let Some(job) = waiting else { break };
+            let found = job.found(call.sleep(DISK_WAIT_MAX)).await;
             let (request, mut response) = call.parts();
-            waiting = finder.borrow_mut().respond(Some(&found), &request, &mut response);
+            waiting = finder.borrow_mut().respond_found(found, left == 0, &request, &mut response);
         }
     });
 }

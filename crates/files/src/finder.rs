@@ -8,23 +8,24 @@ use std::sync::Arc;
 
 use shearwater::Response;
 use shearwater::engine::{KnownField, Request};
-use shearwater_io::fs::{OpenError, Opened};
+use shearwater_compress::negotiation::choose_coding;
+use shearwater_io::fs::OpenError;
 
-use crate::cache::cached_file::CachedFile;
+use crate::cache::cached_file::{CachedFile, FileContent};
 use crate::cache::lookups::Lookups;
 use crate::cache::store::FileStore;
-use crate::disk::WouldBlock;
-use crate::disk::work::{DiskWork, Found, WaitingRequest};
+use crate::disk::load::{Load, Loaded};
+use crate::disk::work::{DiskWork, Found, FoundResult, WaitingRequest};
+use crate::disk::worker::DiskFailure;
 use crate::folder::FolderNumber;
 use crate::leaving_links::LeavingLink;
 use crate::listing::Listings;
-use crate::listing::names::ListedFolder;
 use crate::negotiation::names_media_type;
 use crate::now::Now;
 use crate::options::Hidden;
 use crate::reply::errors;
 use crate::resolve::path::{Shape, resolve_in_place};
-use crate::resolve::search::{Search, SearchResult, is_missing};
+use crate::resolve::search::is_missing;
 use crate::settings::FolderSettings;
 
 /// File lookup of one worker in one folder.
@@ -47,10 +48,8 @@ pub(crate) struct NameBuffers {
     decoded: Vec<u8>,
     /// Name of the request's path, if it isn't in memory.
     requested: Vec<u8>,
-    /// Name of the file.
+    /// Name of the file, or of the one that an error is about.
     file: Vec<u8>,
-    /// Canonical name, for redirects.
-    canonical: Vec<u8>,
     /// Name of the file that is tried first, if it isn't that of the path.
     first: Vec<u8>,
 }
@@ -64,14 +63,17 @@ pub(crate) enum Page {
     Waits(WaitingRequest),
 }
 
+/// A response needs work on another thread.
+struct NeedsDisk {
+    /// An open that a wait may fix is to be repeated.
+    is_patient: bool,
+}
+
 impl Finder {
-    /// Responds to `GET` and `HEAD`, or returns the disk work that must be waited for first. `found` are the results of
-    /// this request's earlier work; `None` in the first call.
-    // Each of its two callers has a copy: most requests end here.
+    /// Responds to `GET` and `HEAD`, or returns the disk work that must be waited for first.
     #[inline(always)]
     pub(crate) fn respond(
         &mut self,
-        found: Option<&[Rc<Found>]>,
         request: &Request<'_>,
         response: &mut Response<'_>,
     ) -> Option<WaitingRequest> {
@@ -98,104 +100,169 @@ impl Finder {
         }
         let file = &mut self.names.file;
         let of_lookup = || self.lookups.fresh(name, now, file).then(|| self.store.fresh(file, now)).flatten();
-        if let Some(cached) = fresh.or_else(of_lookup) {
-            self.store.count_hit();
-            if reply_cached(&mut self.store, cached, file, request, response, now).is_ok() {
-                return None;
-            }
+        if let Some(cached) = fresh.or_else(of_lookup)
+            && reply_cached(&mut self.store, cached, file, request, response, now)
+        {
+            return None;
         }
         name.clone_into(&mut self.names.requested);
-        self.respond_from_disk(found, resolved.shape, request, response)
+        self.respond_unchecked(resolved.shape, request, response)
     }
 
     /// Responds with a file that wasn't checked recently, or returns the work that finds it.
     #[inline(never)]
-    fn respond_from_disk(
+    fn respond_unchecked(
         &mut self,
-        found: Option<&[Rc<Found>]>,
         shape: Shape,
         request: &Request<'_>,
         response: &mut Response<'_>,
     ) -> Option<WaitingRequest> {
         let now = Now::of(request);
-        self.store.disk.begin(found, response);
-        let valid_from = self.store.disk.valid_from(now);
-        let is_done = self.respond_uncached(shape, request, response, valid_from).is_ok();
-        let waiting = if is_done { None } else { self.wait_for_disk(shape, request, response, now) };
-        self.store.disk.end();
-        waiting
-    }
-
-    /// Has another thread search for the file, or responds with the failure.
-    #[cold]
-    fn wait_for_disk(
-        &mut self,
-        shape: Shape,
-        request: &Request<'_>,
-        response: &mut Response<'_>,
-        now: Now,
-    ) -> Option<WaitingRequest> {
-        let (requested, is_listing) = (&self.names.requested[..], self.settings.candidates.listing);
-        let work = DiskWork::search(requested, shape, is_listing, request);
-        let names = if is_listing { self.listings.known_names(requested, request, now) } else { None };
-        match self.store.disk.wait_for(work, names, now) {
-            Ok(waiting) => Some(waiting),
-            Err(failure) => {
-                errors::disk_failed(self.path_of(&self.names.requested), failure, response);
-                None
-            }
-        }
-    }
-
-    /// Responds with a file that wasn't checked recently: found within 500 ms under another name, cached and unchanged,
-    /// open, or to be searched for.
-    fn respond_uncached(
-        &mut self,
-        shape: Shape,
-        request: &Request<'_>,
-        response: &mut Response<'_>,
-        now: Now,
-    ) -> Result<(), WouldBlock> {
         self.look_up_root(now);
-        let Self { settings, names: NameBuffers { requested, file, first, .. }, store, lookups, .. } = self;
-        let content = if lookups.fresh(requested, now, file) {
-            store.file(file, request, now).ok()
-        } else if let Some(first) = settings.candidates.first(requested, shape, first) {
-            first.clone_into(file);
-            store.known_file(file, request, now).ok().flatten()
-        } else {
-            None
+        self.store.disk.waits = !response.can_be_deferred();
+        let result = match self.known_file(shape, request, now) {
+            Some(content) => {
+                content.reply(request, response);
+                Ok(())
+            }
+            None => {
+                let (loaded, waits) = (self.load(Some(shape), request, now), self.store.disk.waits);
+                self.respond_loaded(loaded.as_ref(), waits, shape, request, response, now)
+            }
         };
-        let Some(content) = content else { return self.search(shape, request, response, now) };
-        content.reply(request, response);
-        Ok(())
+        self.store.disk.waits = false;
+        result.err().map(|needs| self.wait(&needs, shape, request, now))
     }
 
-    /// Responds with a file as the page of a status. `found` is as in [`respond`](Self::respond).
+    /// Returns a file that is cached and unchanged, or open; also one that was found within 500 ms under another name.
+    fn known_file(&mut self, shape: Shape, request: &Request<'_>, now: Now) -> Option<FileContent> {
+        let Self { settings, names: NameBuffers { requested, file, first, .. }, store, lookups, .. } = self;
+        if !lookups.fresh(requested, now, file) {
+            settings.candidates.first(requested, shape, first)?.clone_into(file);
+        }
+        store.known_file(file, request, now)
+    }
+
+    /// Loads the file of the requested name, if that takes no wait.
+    fn load(&mut self, shape: Option<Shape>, request: &Request<'_>, now: Now) -> Result<Loaded, OpenError> {
+        let Self { settings, names: NameBuffers { requested, file, .. }, store, .. } = self;
+        let accepted = || request.head().all(KnownField::AcceptEncoding);
+        let load = Load {
+            disk: store.disk.access(),
+            settings,
+            limits: store.limits,
+            name: requested,
+            shape,
+            query: request.query(),
+            choose: &|codings| choose_coding(accepted(), codings, &settings.codings),
+            known: Some(store),
+            known_names: None,
+            now,
+        };
+        load.load(file)
+    }
+
+    /// Has another thread search for the file.
+    #[cold]
+    fn wait(&mut self, needs: &NeedsDisk, shape: Shape, request: &Request<'_>, now: Now) -> WaitingRequest {
+        let requested = &self.names.requested[..];
+        let is_listing = self.settings.candidates.listing;
+        let query = request.query().filter(|_| is_listing);
+        let names = if is_listing { self.listings.known_names(requested, request, now) } else { None };
+        let work = DiskWork::new(requested, Some(shape), query, request, needs.is_patient);
+        self.store.disk.wait_for(work, names, now)
+    }
+
+    /// Responds with the result of disk work, or returns further work. There is none after the `last`.
+    pub(crate) fn respond_found(
+        &mut self,
+        found: FoundResult,
+        is_last: bool,
+        request: &Request<'_>,
+        response: &mut Response<'_>,
+    ) -> Option<WaitingRequest> {
+        let Ok((name, resolved)) = resolve_in_place(request.path(), &mut self.names.decoded) else {
+            errors::not_found(response);
+            return None;
+        };
+        name.clone_into(&mut self.names.requested);
+        let (shape, now) = (resolved.shape, Now::of(request));
+        let needs = match found {
+            Ok(found) if self.take_root(&found) => {
+                self.names.file.clone_from(&found.file);
+                let (loaded, is_patient) = (found.loaded.as_ref(), found.is_patient);
+                match self.respond_loaded(loaded, is_patient, shape, request, response, found.now) {
+                    Ok(()) => return None,
+                    Err(needs) => needs,
+                }
+            }
+            Ok(_) => NeedsDisk { is_patient: false },
+            Err(failure) => {
+                self.disk_failed(failure, response, now);
+                return None;
+            }
+        };
+        if is_last {
+            self.disk_failed(DiskFailure::Busy, response, now);
+            return None;
+        }
+        Some(self.wait(&needs, shape, request, now))
+    }
+
+    fn disk_failed(&mut self, failure: DiskFailure, response: &mut Response<'_>, now: Now) {
+        self.store.disk.failed(now);
+        errors::disk_failed(self.path_of(&self.names.requested), failure, response);
+    }
+
+    /// Responds with a file as the page of a status. `found` is the result of earlier work for it.
     pub(crate) fn respond_page(
         &mut self,
         name: &[u8],
         status: u16,
-        found: Option<&[Rc<Found>]>,
+        found: Option<FoundResult>,
         request: &Request<'_>,
         response: &mut Response<'_>,
     ) -> Page {
         let now = Now::of(request);
-        self.store.disk.begin(found, response);
-        let valid_from = self.store.disk.valid_from(now);
-        self.look_up_root(valid_from);
         name.clone_into(&mut self.names.file);
-        let page = match self.store.file(&mut self.names.file, request, valid_from) {
+        let (content, was_patient) = match found {
+            Some(Err(_)) => {
+                self.store.disk.failed(now);
+                return Page::Missing;
+            }
+            Some(Ok(found)) if self.take_root(&found) => {
+                (self.keep_page(found.loaded.as_ref(), request, found.now), found.is_patient)
+            }
+            Some(Ok(_)) => (Err(OpenError::WouldBlock), false),
+            None => {
+                self.look_up_root(now);
+                self.store.disk.waits = !response.can_be_deferred();
+                let was_patient = self.store.disk.waits;
+                let content = match self.store.known_file(&mut self.names.file, request, now) {
+                    Some(content) => Ok(content),
+                    None => {
+                        name.clone_into(&mut self.names.requested);
+                        let loaded = self.load(None, request, now);
+                        self.keep_page(loaded.as_ref(), request, now)
+                    }
+                };
+                self.store.disk.waits = false;
+                (content, was_patient)
+            }
+        };
+        match content {
             Ok(content) => {
                 content.reply_page(status, response);
                 Page::Sent
             }
-            Err(error) if WouldBlock::is(&error) || self.store.disk.may_mend(&error) => {
+            Err(error) if needs_disk(&error, was_patient) => {
                 // The page of a request that has waited in vain would double its wait.
-                let work = DiskWork::file(name, request);
-                let may_wait = !self.store.disk.has_failed_lately(now);
-                let waiting = may_wait.then(|| self.store.disk.wait_for(work, None, now).ok());
-                waiting.flatten().map_or(Page::Missing, Page::Waits)
+                if self.store.disk.has_failed_lately(now) {
+                    return Page::Missing;
+                }
+                let is_patient = self.store.recent_file(&mut self.names.file, request, now).is_none();
+                let work = DiskWork::new(name, None, None, request, is_patient);
+                Page::Waits(self.store.disk.wait_for(work, None, now))
             }
             Err(error) => {
                 if !is_missing(&error) {
@@ -203,9 +270,30 @@ impl Finder {
                 }
                 Page::Missing
             }
-        };
-        self.store.disk.end();
-        page
+        }
+    }
+
+    /// Caches a file that was loaded as a page. Without a free descriptor, the recently checked version is sent.
+    fn keep_page(
+        &mut self,
+        loaded: Result<&Loaded, &OpenError>,
+        request: &Request<'_>,
+        now: Now,
+    ) -> Result<FileContent, OpenError> {
+        let Self { store, names: NameBuffers { file, .. }, .. } = self;
+        match loaded {
+            Ok(Loaded::File(loaded)) => Ok(store.keep(loaded, file, request, now)),
+            Ok(_) => Err(OpenError::NotFound),
+            Err(error @ OpenError::Descriptors) => {
+                store.recent_file(file, request, now).ok_or_else(|| error.clone())
+            }
+            Err(error) => {
+                if !matches!(error, OpenError::WouldBlock) {
+                    store.evict(file);
+                }
+                Err(error.clone())
+            }
+        }
     }
 
     /// Returns the path of a file, for a report.
@@ -222,154 +310,153 @@ impl Finder {
         }
     }
 
-    /// Searches for the file on disk and responds with it.
-    fn search(
+    /// Takes over the root of a result. Returns false if the result is of a former root, and worthless.
+    fn take_root(&mut self, found: &Found) -> bool {
+        let is_another = self.store.take_root(found);
+        if is_another == Some(true) {
+            self.lookups.clear();
+            self.listings.clear();
+        }
+        is_another.is_some()
+    }
+
+    /// Responds with what was loaded; its name is in the buffer. Work that `was_patient` isn't repeated for what a wait may
+    /// fix.
+    fn respond_loaded(
         &mut self,
+        loaded: Result<&Loaded, &OpenError>,
+        was_patient: bool,
         shape: Shape,
         request: &Request<'_>,
         response: &mut Response<'_>,
         now: Now,
-    ) -> Result<(), WouldBlock> {
-        let NameBuffers { requested, file, canonical, first, .. } = &mut self.names;
+    ) -> Result<(), NeedsDisk> {
+        let loaded = match loaded {
+            Ok(loaded) => loaded,
+            Err(error) => return self.respond_error(error, was_patient, shape, request, response, now),
+        };
+        let NameBuffers { requested, file, first, .. } = &mut self.names;
         let first = self.settings.candidates.first(requested, shape, first);
-        let search = Search { disk: &self.store.disk, candidates: &self.settings.candidates };
-        let found = search.find(requested, shape, file);
-        if matches!(&found, Err(error) if WouldBlock::is(error)) {
-            return Err(WouldBlock);
-        }
-        if let Err(OpenError::Descriptors) = found {
-            let of_first = first.and_then(|first| self.store.recently_cached(first, now));
-            let is_looked_up = of_first.is_none() && self.lookups.recent(requested, now, file);
-            let of_lookup = if is_looked_up { self.store.recently_cached(file, now) } else { None };
-            if let Some(cached) = of_first.or(of_lookup) {
-                return reply_cached(&mut self.store, cached, file, request, response, now);
-            }
-        }
-        let is_file = matches!(found, Ok(SearchResult::File { .. }));
+        let is_file = matches!(loaded, Loaded::File(loaded) if !loaded.is_fallback);
         for missing in [Some(&requested[..]), first].into_iter().flatten() {
             if !is_file || file != missing {
                 self.store.evict(missing);
             }
         }
-        let result = match found {
-            Ok(SearchResult::File { opened, depends_on_path }) => {
-                let is_canonical = !self.settings.candidates.clean_urls || !depends_on_path;
-                match if is_canonical { Ok(None) } else { search.canonical(requested, file, canonical) } {
-                    Ok(None) => {
-                        let content = self.store.opened_file(opened, file, request, now)?;
-                        if first == Some(&file[..]) {
-                            // It is found without a lookup.
-                            self.lookups.remove(requested);
-                        } else {
-                            // A cached name is served without a look-up of the root, so it must not outlast the last one.
-                            let since = self.store.root_checked(now);
-                            self.lookups.note(requested, file, since);
-                        }
-                        content.reply(request, response);
-                        Ok(())
-                    }
-                    Ok(Some(name)) => {
-                        errors::redirect_to_name(name, request, response);
-                        Ok(())
-                    }
-                    Err(error) => Err((&self.names.canonical, error)),
-                }
+        match loaded {
+            Loaded::File(loaded) if loaded.is_fallback => {
+                let content = self.store.keep(loaded, file, request, now);
+                self.respond_fallback(&content, request, response, now);
             }
-            Ok(SearchResult::Folder) => {
-                errors::redirect_to_folder(request, response);
-                Ok(())
-            }
-            Ok(SearchResult::Listing(folder)) => return self.respond_list(&folder, request, response, now),
-            Ok(SearchResult::Status(status)) => {
-                errors::status(status, response);
-                Ok(())
-            }
-            Ok(SearchResult::Nothing) => match search.page_without_slash(requested, file) {
-                Ok(Some(page)) => {
-                    errors::redirect_to_name(page, request, response);
-                    Ok(())
-                }
-                Ok(None) => return self.respond_spa(request, response, now),
-                Err(error) => Err((&self.names.file, error)),
-            },
-            Err(error) => Err((&self.names.file, error)),
-        };
-        match result {
-            Ok(()) => Ok(()),
-            Err((name, error)) => self.cant_open(name, &error, response),
-        }
-    }
-
-    /// Responds to a file that can't be opened, unless it must be waited for.
-    fn cant_open(
-        &self,
-        name: &[u8],
-        error: &OpenError,
-        response: &mut Response<'_>,
-    ) -> Result<(), WouldBlock> {
-        if WouldBlock::is(error) || self.store.disk.may_mend(error) {
-            return Err(WouldBlock);
-        }
-        // The open has just looked the path up, so this waits for no disk; each call to a file server may wait.
-        let root = self.store.disk.root();
-        let is_local = matches!(error, OpenError::Escapes) && !root.is_remote();
-        let link = if is_local { LeavingLink::in_path(root, &self.path, name) } else { None };
-        errors::cant_open(self.path_of(name), error, link.as_ref(), response);
-        Ok(())
-    }
-
-    fn respond_list(
-        &mut self,
-        opened: &Opened,
-        request: &Request<'_>,
-        response: &mut Response<'_>,
-        now: Now,
-    ) -> Result<(), WouldBlock> {
-        let (name, hidden) = (&self.names.requested[..], self.settings.hidden);
-        let folder = ListedFolder { opened, name, hidden };
-        match self.listings.respond(&self.store.disk, &folder, request, response, now) {
-            Ok(()) => Ok(()),
-            Err(error) => self.cant_open(name, &error, response),
-        }
-    }
-
-    /// Responds with the fallback file to navigation requests, else with `404`.
-    fn respond_spa(
-        &mut self,
-        request: &Request<'_>,
-        response: &mut Response<'_>,
-        now: Now,
-    ) -> Result<(), WouldBlock> {
-        let Some(spa) = &self.settings.spa else {
-            errors::not_found(response);
-            return Ok(());
-        };
-        let NameBuffers { requested, file, .. } = &mut self.names;
-        // A navigation asks for a page, not for a resource of one: the last segment of its path has no extension, or
-        // `Accept` lists `text/html`.
-        let last = requested.rsplit(|&byte| byte == b'/').next().unwrap_or(requested);
-        let is_by_path = !last.contains(&b'.');
-        let is_navigation =
-            is_by_path || names_media_type(request.head().all(KnownField::Accept), b"text/html");
-        file.clone_from(spa);
-        match self.store.file(file, request, now) {
-            Ok(content) if is_navigation => {
-                if is_by_path {
+            Loaded::File(loaded) => {
+                let content = self.store.keep(loaded, file, request, now);
+                if first == Some(&file[..]) {
+                    // It is found without a lookup.
+                    self.lookups.remove(requested);
+                } else {
+                    // A cached name is served without a look-up of the root, so it must not outlast the last one.
                     self.lookups.note(requested, file, self.store.root_checked(now));
                 }
                 content.reply(request, response);
             }
-            Ok(_) => errors::not_found(response),
-            Err(error) => self.cant_open(&self.names.file, &error, response)?,
+            Loaded::OtherName(name) => errors::redirect_to_name(name, request, response),
+            Loaded::Folder => errors::redirect_to_folder(request, response),
+            Loaded::List(list) => {
+                let is_sent = self.listings.respond(requested, list.as_ref(), request, response, now);
+                return if is_sent { Ok(()) } else { Err(NeedsDisk { is_patient: true }) };
+            }
+            Loaded::Status(status) => errors::status(*status, response),
+            Loaded::Nothing => errors::not_found(response),
         }
-        if !is_by_path {
+        Ok(())
+    }
+
+    /// Responds to a file that can't be opened: as it was recently if no descriptor is free, or not at all if it must be
+    /// waited for.
+    #[cold]
+    fn respond_error(
+        &mut self,
+        error: &OpenError,
+        was_patient: bool,
+        shape: Shape,
+        request: &Request<'_>,
+        response: &mut Response<'_>,
+        now: Now,
+    ) -> Result<(), NeedsDisk> {
+        let recent = match error {
+            OpenError::WouldBlock | OpenError::Descriptors => self.recent_file(shape, request, now),
+            _ => None,
+        };
+        if let (OpenError::Descriptors, Some(content)) = (error, &recent) {
+            content.reply(request, response);
+            return Ok(());
+        }
+        if needs_disk(error, was_patient) {
+            return Err(NeedsDisk { is_patient: recent.is_none() });
+        }
+        let NameBuffers { requested, file, first, .. } = &mut self.names;
+        let first = self.settings.candidates.first(requested, shape, first);
+        [Some(&requested[..]), first].into_iter().flatten().for_each(|missing| self.store.evict(missing));
+        // The open has just looked the path up, so this waits for no disk; each call to a file server may wait.
+        let root = self.store.disk.root();
+        let is_local = matches!(error, OpenError::Escapes) && !root.is_remote();
+        let link = if is_local { LeavingLink::in_path(root, &self.path, file) } else { None };
+        let (is_fallback, is_by_path) = (self.settings.spa.as_ref() == Some(file), is_page(requested));
+        errors::cant_open(self.path_of(&self.names.file), error, link.as_ref(), response);
+        if is_fallback && !is_by_path {
             response.field("Vary", "Accept");
         }
         Ok(())
     }
+
+    /// Returns the requested file as it was when it was checked recently.
+    fn recent_file(&self, shape: Shape, request: &Request<'_>, now: Now) -> Option<FileContent> {
+        let (mut first, mut file) = (Vec::new(), Vec::new());
+        let requested = &self.names.requested[..];
+        let first = self.settings.candidates.first(requested, shape, &mut first);
+        let of_first = first.and_then(|first| self.store.recent_file(&mut first.to_vec(), request, now));
+        of_first.or_else(|| {
+            let is_known = self.lookups.recent(requested, now, &mut file);
+            is_known.then(|| self.store.recent_file(&mut file, request, now)).flatten()
+        })
+    }
+
+    /// Responds with the fallback file to navigation requests, else with `404`.
+    fn respond_fallback(
+        &self,
+        content: &FileContent,
+        request: &Request<'_>,
+        response: &mut Response<'_>,
+        now: Now,
+    ) {
+        let NameBuffers { requested, file, .. } = &self.names;
+        let is_by_path = is_page(requested);
+        if is_by_path {
+            self.lookups.note(requested, file, self.store.root_checked(now));
+        }
+        if is_by_path || names_media_type(request.head().all(KnownField::Accept), b"text/html") {
+            content.reply(request, response);
+        } else {
+            errors::not_found(response);
+        }
+        if !is_by_path {
+            response.field("Vary", "Accept");
+        }
+    }
 }
 
-/// Responds with a file that was checked recently, or its sibling. Writes its name to `file`.
+/// Returns whether a name is that of a page, not of a resource of one: its last segment has no extension.
+fn is_page(name: &[u8]) -> bool {
+    !name.rsplit(|&byte| byte == b'/').next().unwrap_or(name).contains(&b'.')
+}
+
+/// Returns whether another thread may get what has failed with this error.
+fn needs_disk(error: &OpenError, was_patient: bool) -> bool {
+    matches!(error, OpenError::WouldBlock) || error.is_passing() && !was_patient
+}
+
+/// Responds with a file that was checked recently, or its sibling. Returns false if that must be loaded. Writes the
+/// file's name to `file`.
 #[inline(never)]
 fn reply_cached(
     store: &mut FileStore,
@@ -378,8 +465,10 @@ fn reply_cached(
     request: &Request<'_>,
     response: &mut Response<'_>,
     now: Now,
-) -> Result<(), WouldBlock> {
+) -> bool {
     cached.name.as_ref().clone_into(file);
-    store.preferred(cached, file, request, now)?.reply(request, response);
-    Ok(())
+    let Some(content) = store.preferred(cached, file, request, now) else { return false };
+    store.count_hit();
+    content.reply(request, response);
+    true
 }

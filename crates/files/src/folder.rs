@@ -17,8 +17,8 @@ use crate::cache::statistics::CacheCounters;
 use crate::cache::store::FileStore;
 use crate::cache::table::{EvictingTable, Section};
 use crate::compressions::Compressions;
-use crate::disk::DiskThreads;
 use crate::disk::work::WorkFolder;
+use crate::disk::{Disk, DiskThreads};
 use crate::files::Files;
 use crate::finder::{Finder, NameBuffers};
 use crate::leaving_links::{self, LeavingLinks};
@@ -171,7 +171,7 @@ impl Folder {
     }
 
     fn search(&self) -> Search<'_> {
-        Search { disk: &self.root, candidates: &self.settings.candidates }
+        Search { disk: Disk::waiting(&self.root), candidates: &self.settings.candidates }
     }
 
     /// Returns a warning if `/` is not found now: the folder has no index, no list and no fallback.
@@ -329,7 +329,11 @@ mod tests {
         for number in 0..10 {
             files.insert(&[number], CacheEntry::Cached(cached_for_test(30)));
             lookups.note(&[number], &[number], NOW);
-            directories.names_around(&root, format!("{number}/f").as_bytes(), NOW);
+            directories.names_around(
+                crate::disk::Disk::waiting(&root),
+                format!("{number}/f").as_bytes(),
+                NOW,
+            );
         }
         tables.map(|table| table.borrow().entries())
     }

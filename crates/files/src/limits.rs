@@ -22,8 +22,8 @@ pub const OPEN_WAIT_S_MAX: u64 = 4;
 /// Milliseconds until an open is repeated that has found no descriptor, no memory or another process's lease.
 pub const OPEN_RETRY_MS: u64 = 10;
 
-/// Pieces of disk work in a folder for one request, one after the other; then it gets a `503`. One is enough unless files
-/// change meanwhile.
+/// Pieces of disk work in a folder for one request, one after the other; then it gets a `503`. One is enough unless the
+/// folder is replaced meanwhile.
 pub const DISK_JOBS_PER_REQUEST_MAX: usize = 4;
 
 /// Bytes of the largest file that isn't cached and nevertheless read whole when it is opened on another thread. The

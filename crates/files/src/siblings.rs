@@ -9,7 +9,7 @@ use foldhash::fast::FixedState;
 use shearwater_compress::negotiation::Codings;
 use shearwater_io::fs::{Coding, Kind, Meta, OpenError, Opened, Root, Timestamp, is_current_sibling_by};
 
-use crate::disk::{Disk, WouldBlock};
+use crate::disk::Disk;
 use crate::media_type::is_svgz;
 use crate::settings::FolderSettings;
 
@@ -38,11 +38,11 @@ impl Siblings {
 
     /// Looks for the siblings of a file. Restores `name` afterwards.
     pub(crate) fn find(
-        disk: &dyn Disk,
+        disk: Disk<'_>,
         settings: &FolderSettings,
         name: &mut Vec<u8>,
         meta: &Meta,
-    ) -> Result<Self, WouldBlock> {
+    ) -> Result<Self, OpenError> {
         let (len, is_packed) = (name.len(), is_packed(name));
         let is_compressed = !is_packed && settings.compresses(name, meta.len);
         let mut siblings = Self { file: *meta, is_compressed, ..Self::NONE };
@@ -58,7 +58,7 @@ impl Siblings {
                     }
                 }
                 Err(OpenError::NotFound) => {}
-                Err(OpenError::WouldBlock) => return Err(WouldBlock),
+                Err(OpenError::WouldBlock) => return Err(OpenError::WouldBlock),
                 Err(_) => siblings.note(coding, None),
             }
         }
@@ -116,12 +116,28 @@ impl Siblings {
     }
 
     /// Returns whether an opened sibling may be sent instead of the file.
-    pub(crate) fn admit(self, coding: Coding, disk: &dyn Disk, opened: &Opened) -> Result<bool, WouldBlock> {
+    pub(crate) fn admit(self, coding: Coding, disk: Disk<'_>, opened: &Opened) -> Result<bool, OpenError> {
         if opened.kind != Kind::File {
             return Ok(false);
         }
         let read_at = |bytes: &mut [u8], offset| disk.read_at(opened, bytes, offset);
-        is_current_sibling_by(coding, &opened.meta, &self.file, read_at).map_err(|_| WouldBlock)
+        is_current_sibling_by(coding, &opened.meta, &self.file, read_at).map_err(|_| OpenError::WouldBlock)
+    }
+
+    /// Passes the representation of a sibling to `act`. Restores `name` afterwards.
+    pub(crate) fn with_sibling<R>(
+        self,
+        coding: Coding,
+        name: &mut Vec<u8>,
+        act: impl FnOnce(Representation<'_>) -> R,
+    ) -> R {
+        let len = name.len();
+        name.extend_from_slice(coding.extension().as_bytes());
+        name.push(0);
+        let siblings = self.of_file_only();
+        let result = act(Representation { key: name, name: &name[..len], coding: Some(coding), siblings });
+        name.truncate(len);
+        result
     }
 
     /// Returns whether an admitted sibling can have the file's present content.
@@ -150,6 +166,11 @@ pub(crate) struct Representation<'a> {
 }
 
 impl<'a> Representation<'a> {
+    /// Returns the name of the file or sibling beneath the root.
+    pub(crate) fn path(self) -> &'a [u8] {
+        self.key.strip_suffix(b"\0").unwrap_or(self.key)
+    }
+
     pub(crate) const fn plain(name: &'a [u8], siblings: Siblings) -> Self {
         Self { key: name, name, coding: None, siblings }
     }

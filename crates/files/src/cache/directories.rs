@@ -52,7 +52,7 @@ impl Directories {
     ///
     /// `None` if it can't be opened, or not without waiting, or if files in it may have to be waited for: its file system
     /// doesn't [date its names](shearwater_io::fs::Opened::dates_names), such as one of a server.
-    pub(crate) fn names_around(&mut self, disk: &dyn Disk, file: &[u8], period: Now) -> Option<NamesVersion> {
+    pub(crate) fn names_around(&mut self, disk: Disk<'_>, file: &[u8], period: Now) -> Option<NamesVersion> {
         let name = &file[..file.iter().rposition(|&byte| byte == b'/').map_or(0, |slash| slash + 1)];
         let known = self.get(name, |directory| {
             let is_present = directory.opened_ms.get() == period.ms;
@@ -61,7 +61,7 @@ impl Directories {
         known.unwrap_or_else(|| self.open(disk, name, period))
     }
 
-    fn open(&mut self, disk: &dyn Disk, name: &[u8], period: Now) -> Option<NamesVersion> {
+    fn open(&mut self, disk: Disk<'_>, name: &[u8], period: Now) -> Option<NamesVersion> {
         let opened = match disk.open(name) {
             // Another thread opens its files, which brings it into the kernel's caches.
             Err(OpenError::WouldBlock) => return None,

@@ -5,15 +5,17 @@
 
 use std::cell::Cell;
 use std::rc::{Rc, Weak};
+use std::sync::Arc;
 
 use shearwater::engine::{FileSlice, Item, Prebuilt, SharedFile};
-use shearwater_io::fs::{Meta, Opened};
+use shearwater_io::fs::Meta;
 
 use crate::cache::cached_file::FileContent;
 use crate::cache::content_hashes;
 use crate::cache::entry::CacheEntry;
 use crate::cache::store::FileStore;
 use crate::conditional::validators::{ContentHash, Validators};
+use crate::disk::load::LoadedContent;
 use crate::limits::SENDFILE_AFTER_S;
 use crate::now::Now;
 use crate::reply::version::FileVersion;
@@ -70,7 +72,7 @@ impl FileStore {
         let content = response.content.upgrade()?;
         if response.compared_ms.get() != now.ms {
             let Item::File(slice) = content.body() else { return None };
-            if !self.disk.has_cached_meta() || Meta::of(&slice.file).ok()? != open.meta {
+            if !self.disk.access().has_cached_meta() || Meta::of(&slice.file).ok()? != open.meta {
                 return None;
             }
             if response.lacks_hash && self.hash(key, &open.meta, now) != ContentHash::Unknown {
@@ -81,23 +83,31 @@ impl FileStore {
         response.content()
     }
 
-    /// Caches the siblings of a file that isn't in memory, and were sent instead of it.
-    pub(super) fn keep_siblings(&self, name: &[u8], meta: Meta, siblings: Siblings, checked_ms: u64) {
-        let open = OpenFile { meta, siblings, checked_ms, response: None };
-        self.files.insert(name, CacheEntry::Open(Rc::new(open)));
+    /// Caches the siblings of a file that isn't in memory, if one was sent instead of it.
+    pub(super) fn keep_siblings(&self, name: &[u8], meta: Meta, siblings: Siblings, now: Now) {
+        self.keep_open(name, meta, siblings, None, now);
     }
 
-    /// Caches a newly opened file, whose siblings were looked for in the period of `checked_ms`. Returns its content.
+    /// Caches what is known about a file. If its siblings are those that were looked for before, they count from then.
+    fn keep_open(
+        &self,
+        key: &[u8],
+        meta: Meta,
+        siblings: Siblings,
+        response: Option<Rc<OpenResponse>>,
+        now: Now,
+    ) {
+        let known = self.fresh_open(key, now).filter(|open| open.meta == meta && open.siblings == siblings);
+        let checked_ms = known.map_or_else(|| self.root_checked(now).ms, |open| open.checked_ms);
+        let open = OpenFile { meta, siblings, checked_ms, response };
+        self.files.insert(key, CacheEntry::Open(Rc::new(open)));
+    }
+
+    /// Caches a newly opened file. Returns its content.
     ///
     /// A file that is still being sent keeps its descriptor, however often it is opened.
-    pub(super) fn open(
-        &self,
-        opened: Opened,
-        entry: Representation<'_>,
-        checked_ms: u64,
-        now: Now,
-    ) -> FileContent {
-        let (meta, siblings) = (opened.meta, entry.siblings);
+    pub(super) fn open(&self, loaded: &LoadedContent, entry: Representation<'_>, now: Now) -> FileContent {
+        let (meta, siblings) = (loaded.meta, entry.siblings);
         let hash = self.hash(entry.key, &meta, now);
         let is_same = |open: &OpenFile, response: &OpenResponse| {
             open.meta == meta
@@ -111,23 +121,22 @@ impl FileStore {
         });
         let (response, content) = match sent.and_then(|sent| Some((Rc::clone(&sent), sent.content()?))) {
             Some(sent) => sent,
-            None => self.respond_with(opened, hash, entry, now),
+            None => self.respond_with(loaded, hash, entry, now),
         };
         response.compared_ms.set(now.ms);
-        let open = OpenFile { meta, siblings, checked_ms, response: Some(response) };
-        self.files.insert(entry.key, CacheEntry::Open(Rc::new(open)));
+        self.keep_open(entry.key, meta, siblings, Some(response), now);
         content
     }
 
     /// Returns the response with an opened file of this hash.
     fn respond_with(
         &self,
-        opened: Opened,
+        loaded: &LoadedContent,
         hash: ContentHash,
         entry: Representation<'_>,
         now: Now,
     ) -> (Rc<OpenResponse>, FileContent) {
-        let (meta, file) = (opened.meta, share(opened, now.unix_seconds));
+        let (meta, file) = (loaded.meta, share(loaded, now.unix_seconds));
         let file = if self.disk.root().is_remote() { file.remote() } else { file };
         let slice = FileSlice { file: Rc::new(file), offset: 0, len: meta.len };
         let validators = Validators::of(&meta, hash, entry.coding, now.unix_seconds);
@@ -150,9 +159,9 @@ impl FileStore {
 }
 
 /// Shares a file, to be sent in this version only. A recently changed file may change again, so it is copied.
-fn share(opened: Opened, unix_seconds: u64) -> SharedFile {
-    let file = SharedFile::new(opened.file).in_version(opened.meta);
-    if is_left_alone(&opened.meta, unix_seconds) { file } else { file.copied() }
+fn share(loaded: &LoadedContent, unix_seconds: u64) -> SharedFile {
+    let file = SharedFile::new(Arc::clone(&loaded.file)).in_version(loaded.meta);
+    if is_left_alone(&loaded.meta, unix_seconds) { file } else { file.copied() }
 }
 
 fn is_left_alone(meta: &Meta, unix_seconds: u64) -> bool {
@@ -166,9 +175,9 @@ mod tests {
     use std::path::Path;
     use std::rc::Rc;
 
-    use shearwater_io::fs::{Kind, Meta, Opened};
+    use shearwater_io::fs::Meta;
 
-    use super::{FileContent, Representation, SENDFILE_AFTER_S, Siblings, share};
+    use super::{FileContent, LoadedContent, Representation, SENDFILE_AFTER_S, Siblings, share};
     use crate::cache::tests::TestStore;
     use crate::limits::FRESH_MS_MAX;
 
@@ -180,15 +189,16 @@ mod tests {
         let meta = Meta::of(&file()).expect("its metadata");
         let latest = meta.mtime.seconds.max(meta.ctime.seconds).unsigned_abs();
         for (seconds, is_lent) in [(0, false), (SENDFILE_AFTER_S, false), (SENDFILE_AFTER_S + 1, true)] {
-            let opened = Opened { file: file().into(), kind: Kind::File, meta };
-            assert_eq!(share(opened, latest + seconds).is_lent(), is_lent, "{seconds} s");
+            let loaded = LoadedContent { file: file().into(), meta, bytes: None };
+            assert_eq!(share(&loaded, latest + seconds).is_lent(), is_lent, "{seconds} s");
         }
     }
 
     /// Opens `d/f` as a file that is too large for the memory.
     fn open(test: &TestStore) -> FileContent {
         let opened = test.store.disk.root().open_beneath(b"d/f").expect("the file is there");
-        test.store.open(opened, ENTRY, test.now.ms, test.now)
+        let loaded = LoadedContent { file: opened.file.into(), meta: opened.meta, bytes: None };
+        test.store.open(&loaded, ENTRY, test.now)
     }
 
     /// Returns the content of `d/f` if it is open and unchanged.

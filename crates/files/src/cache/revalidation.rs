@@ -47,12 +47,12 @@ impl FileStore {
     /// Returns the version of the directory's names if a name still leads to this version of a file: see `directories`.
     /// `None` also if a `stat` might have to wait for the disk.
     pub(super) fn leads_to(&mut self, cached: &CachedFile, name: &[u8], now: Now) -> Option<NamesVersion> {
-        let may_stat = self.disk.has_cached_meta() && now.is_recent(cached.checked_ms.get());
+        let may_stat = self.disk.access().has_cached_meta() && now.is_recent(cached.checked_ms.get());
         if !cached.is_settled || !may_stat {
             return None;
         }
         let period = self.root_checked(now);
-        let names = self.directories.names_around(&self.disk, name, period)?;
+        let names = self.directories.names_around(self.disk.access(), name, period)?;
         let is_same = self.disk.root().compare_at(name).is_ok_and(|meta| meta == cached.meta);
         is_same.then_some(names)
     }
@@ -124,7 +124,7 @@ mod tests {
         let mut test = TestStore::new(&["d/g"]);
         test.pass(PERIOD_MS);
         let period = test.now;
-        assert!(test.store.directories.names_around(&test.store.disk, b"d/g", period).is_some());
+        assert!(test.store.directories.names_around(test.store.disk.access(), b"d/g", period).is_some());
         change(&test.folder).expect("it can be done");
         test.pass(PERIOD_MS - 1);
         assert!(test.is_present(), "{what}: it was beneath the root when the period began");

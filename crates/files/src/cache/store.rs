@@ -1,38 +1,33 @@
-//! Files of a folder by name: in memory, open, or opened now; each in the client's preferred coding.
+//! Files of a folder by name: in memory, open, or loaded now; each in the client's preferred coding.
 
-use std::io::ErrorKind;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use shearwater::engine::KnownField;
-
-use shearwater::engine::Request;
+use shearwater::engine::{KnownField, Request};
 use shearwater_compress::negotiation::choose_coding;
-use shearwater_io::fs::{Kind, OpenError, Opened};
+use shearwater_io::fs::{Coding, Meta};
 
 use crate::cache::cached_file::{CachedFile, FileContent};
 use crate::cache::directories::Directories;
 use crate::cache::entry::{CacheEntry, FileTable, NameKind};
-use crate::cache::open_file::OpenFile;
 use crate::cache::statistics::CacheCounters;
 use crate::cache::table::Section;
-use crate::disk::work::WorkFolder;
+use crate::conditional::validators::ContentHash;
+use crate::disk::load::{LoadedContent, LoadedFile};
+use crate::disk::work::{Found, WorkFolder};
 use crate::disk::worker::WorkerDisk;
-use crate::disk::{Disk, WouldBlock};
-use crate::limits::{CacheLimits, READ_TRIES_MAX};
+use crate::limits::CacheLimits;
 use crate::now::Now;
 use crate::settings::FolderSettings;
 use crate::siblings::{Representation, Siblings};
 
-const WOULD_BLOCK: ErrorKind = ErrorKind::WouldBlock;
-
-/// A folder and one worker's caches of it.
+/// A folder and one worker's caches of it. Methods restore the names that they are given.
 pub(crate) struct FileStore {
     pub(crate) disk: WorkerDisk,
     /// Time of the last look-up of the root's path.
     root_checked_ms: Option<u64>,
     pub(super) settings: Arc<FolderSettings>,
-    pub(super) limits: CacheLimits,
+    pub(crate) limits: CacheLimits,
     /// Files by key: in memory, or sent from their descriptor. They were checked at most 500 ms before they are sent, or
     /// `RECENT_MS_MAX` if no descriptor is free.
     pub(super) files: Section<CacheEntry>,
@@ -59,15 +54,23 @@ impl FileStore {
     /// Looks up the root's path again, at most every 500 ms. Returns true if it has changed, and clears all caches
     /// then.
     pub(crate) fn look_up_root(&mut self, now: Now) -> bool {
-        let is_another = if self.disk.root().is_remote() {
-            // It is looked up with each piece of disk work.
-            let Some(is_another) = self.disk.take_root() else { return false };
-            is_another
-        } else if self.root_checked_ms.is_some_and(|checked_ms| now.is_fresh(checked_ms)) {
+        let is_checked = self.root_checked_ms.is_some_and(|checked_ms| now.is_fresh(checked_ms));
+        // One on a file server is looked up with each piece of disk work.
+        if is_checked || self.disk.root().is_remote() {
             return false;
-        } else {
-            self.disk.folder.root.look_up()
-        };
+        }
+        let is_another = self.disk.folder.root.look_up();
+        self.root_looked_up(is_another, now)
+    }
+
+    /// Takes over the root of a result. Returns whether it has changed, and clears all caches then; `None` if the result
+    /// is of a former root, and worthless.
+    pub(crate) fn take_root(&mut self, found: &Found) -> Option<bool> {
+        let is_another = self.disk.take_root(found)?;
+        Some(if self.disk.root().is_remote() { self.root_looked_up(is_another, found.now) } else { false })
+    }
+
+    fn root_looked_up(&mut self, is_another: bool, now: Now) -> bool {
         self.root_checked_ms = Some(now.ms);
         if is_another {
             self.files.clear();
@@ -88,38 +91,6 @@ impl FileStore {
         self.files.remove(name);
     }
 
-    /// Returns the file of this name. Restores `name` afterwards, like all methods here.
-    ///
-    /// # Errors
-    /// If the file can't be opened, or not without waiting; a folder counts as missing.
-    pub(crate) fn file(
-        &mut self,
-        name: &mut Vec<u8>,
-        request: &Request<'_>,
-        now: Now,
-    ) -> Result<FileContent, OpenError> {
-        // A sibling that must be waited for is found again with its file.
-        if let Ok(Some(content)) = self.known_file(name, request, now) {
-            return Ok(content);
-        }
-        let error = match self.disk.open(name) {
-            Ok(opened) if opened.kind == Kind::File => {
-                return Ok(self.opened_file(opened, name, request, now)?);
-            }
-            Ok(_) => return Err(OpenError::NotFound),
-            Err(OpenError::WouldBlock) => return Err(OpenError::WouldBlock),
-            Err(error) => error,
-        };
-        // Without a free descriptor, the recently checked version is sent.
-        match self.cached(name).filter(|cached| may_send_unchecked(&error, cached, now)) {
-            Some(cached) => Ok(self.preferred(cached, name, request, now)?),
-            None => {
-                self.evict(name);
-                Err(error)
-            }
-        }
-    }
-
     /// Returns a cached file of any age.
     pub(super) fn cached(&self, key: &[u8]) -> Option<Rc<CachedFile>> {
         self.files.get(key, |entry| match entry {
@@ -137,100 +108,78 @@ impl FileStore {
         })
     }
 
-    /// Returns a cached file that was checked recently, for requests without a free descriptor.
-    pub(crate) fn recently_cached(&self, name: &[u8], now: Now) -> Option<Rc<CachedFile>> {
-        self.cached(name).filter(|cached| now.is_recent(cached.checked_ms.get()))
+    /// Returns the siblings of a file that isn't in memory, if they were looked for in the present period.
+    pub(crate) fn known_siblings(&self, name: &[u8], meta: &Meta, now: Now) -> Option<Siblings> {
+        let open = self.fresh_open(name, now).filter(|open| open.meta == *meta)?;
+        Some(open.siblings)
     }
 
-    /// Returns a cached file, or the client's preferred sibling of it.
+    /// Returns whether a version is in memory.
+    pub(crate) fn has_version(&self, entry: Representation<'_>, meta: &Meta) -> bool {
+        self.cached(entry.key).is_some_and(|cached| cached.is_version(meta, entry.siblings))
+    }
+
+    /// Returns a file, or a sibling of it, without opening it: cached and unchanged, or open. `None` if it must be loaded.
+    pub(crate) fn known_file(
+        &mut self,
+        name: &mut Vec<u8>,
+        request: &Request<'_>,
+        now: Now,
+    ) -> Option<FileContent> {
+        if let Some(cached) = self.cached(name) {
+            if !self.is_present(&cached, name, now) {
+                return None;
+            }
+            return self.preferred(cached, name, request, now).inspect(|_| self.count_hit());
+        }
+        let open = self.fresh_open(name, now)?;
+        match self.select(open.siblings, name, request, now) {
+            Selected::Plain => self.open_content(name, &open, now),
+            Selected::Compressed(content) => Some(content),
+            Selected::Sibling(coding) => self.known_sibling(coding, open.siblings, name, now),
+        }
+    }
+
+    /// Returns a cached file, or the client's preferred sibling of it. `None` if that must be loaded.
     pub(crate) fn preferred(
         &mut self,
         cached: Rc<CachedFile>,
         name: &mut Vec<u8>,
         request: &Request<'_>,
         now: Now,
-    ) -> Result<FileContent, WouldBlock> {
-        Ok(self.sibling(cached.siblings, name, request, now)?.unwrap_or(FileContent::Cached(cached)))
-    }
-
-    /// Returns a file, or a sibling of it, without opening it: cached and unchanged, or open.
-    pub(crate) fn known_file(
-        &mut self,
-        name: &mut Vec<u8>,
-        request: &Request<'_>,
-        now: Now,
-    ) -> Result<Option<FileContent>, WouldBlock> {
-        match self.cached(name) {
-            Some(cached) if self.is_present(&cached, name, now) => {
-                self.count_hit();
-                self.preferred(cached, name, request, now).map(Some)
-            }
-            Some(_) => Ok(None),
-            None => self.open_file(name, request, now),
+    ) -> Option<FileContent> {
+        match self.select(cached.siblings, name, request, now) {
+            Selected::Plain => Some(FileContent::Cached(cached)),
+            Selected::Compressed(content) => Some(content),
+            Selected::Sibling(coding) => self.known_sibling(coding, cached.siblings, name, now),
         }
     }
 
-    /// Returns an open file, or a sibling of it that was found within 500 ms.
-    fn open_file(
-        &mut self,
+    /// Returns a cached file, or a sibling of it, that was checked recently: for requests without a free descriptor.
+    pub(crate) fn recent_file(
+        &self,
         name: &mut Vec<u8>,
         request: &Request<'_>,
         now: Now,
-    ) -> Result<Option<FileContent>, WouldBlock> {
-        let Some(open) = self.fresh_open(name, now) else { return Ok(None) };
-        let sibling = self.sibling(open.siblings, name, request, now)?;
-        Ok(sibling.or_else(|| self.open_content(name, &open, now)))
-    }
-
-    /// Returns a newly opened file, or a sibling of it.
-    pub(crate) fn opened_file(
-        &mut self,
-        mut opened: Opened,
-        name: &mut Vec<u8>,
-        request: &Request<'_>,
-        now: Now,
-    ) -> Result<FileContent, WouldBlock> {
-        let (siblings, checked_ms) = self.siblings(&opened, name, now)?;
-        let cached = self.cached_or_read(&mut opened, Representation::plain(name, siblings), now)?;
-        Ok(match (self.sibling(siblings, name, request, now)?, cached) {
-            (Some(sibling), cached) => {
-                if cached.is_none() {
-                    self.keep_siblings(name, opened.meta, siblings, checked_ms);
-                }
-                sibling
+    ) -> Option<FileContent> {
+        let recent = |key: &[u8]| self.cached(key).filter(|cached| now.is_recent(cached.checked_ms.get()));
+        let cached = recent(name)?;
+        let siblings = cached.siblings;
+        Some(match self.select(siblings, name, request, now) {
+            Selected::Compressed(content) => content,
+            Selected::Plain => FileContent::Cached(cached),
+            Selected::Sibling(coding) => {
+                let sibling = siblings.with_sibling(coding, name, |entry| recent(entry.key));
+                let current = sibling.filter(|sibling| siblings.are_current(&sibling.meta));
+                FileContent::Cached(current.unwrap_or(cached))
             }
-            (None, Some(cached)) => FileContent::Cached(cached),
-            (None, None) => self.open(opened, Representation::plain(name, siblings), checked_ms, now),
         })
     }
 
-    /// Returns the siblings of an opened file, and the start of the period in which they were looked for. Those of an
-    /// unchanged file that isn't in memory are cached.
-    fn siblings(
-        &mut self,
-        opened: &Opened,
-        name: &mut Vec<u8>,
-        now: Now,
-    ) -> Result<(Siblings, u64), WouldBlock> {
-        let is_same = |open: &Rc<OpenFile>| open.meta == opened.meta && !self.disk.has_found();
-        if let Some(open) = self.fresh_open(name, now).filter(is_same) {
-            return Ok((open.siblings, open.checked_ms));
-        }
-        let siblings = Siblings::find(&self.disk, &self.settings, name, &opened.meta)?;
-        Ok((siblings, self.root_checked(now).ms))
-    }
-
-    /// Returns the sibling or compressed file that the client prefers. `None` for the file itself: a sibling is outdated,
-    /// or a compressed one isn't there yet.
-    fn sibling(
-        &mut self,
-        siblings: Siblings,
-        name: &mut Vec<u8>,
-        request: &Request<'_>,
-        now: Now,
-    ) -> Result<Option<FileContent>, WouldBlock> {
+    /// Selects the representation that the client prefers.
+    fn select(&self, siblings: Siblings, name: &mut Vec<u8>, request: &Request<'_>, now: Now) -> Selected {
         if siblings.is_empty() {
-            return Ok(None);
+            return Selected::Plain;
         }
         let choose = |available| {
             let accepted = request.head().all(KnownField::AcceptEncoding);
@@ -239,140 +188,95 @@ impl FileStore {
         let mut coding = choose(siblings.available());
         if let Some(compressed) = coding.filter(|&coding| !siblings.codings.has(coding)) {
             if let Some(content) = self.compressed_file(compressed, siblings, name, now) {
-                return Ok(Some(content));
+                return Selected::Compressed(content);
             }
             coding = choose(siblings.codings);
         }
-        let Some(coding) = coding else { return Ok(None) };
-        let len = name.len();
-        name.extend_from_slice(coding.extension().as_bytes());
-        name.push(0);
-        let of_file = siblings.of_file_only();
-        let entry = Representation { key: name, name: &name[..len], coding: Some(coding), siblings: of_file };
-        let content = self.sibling_content(entry, siblings, now);
-        name.truncate(len);
-        content
+        coding.map_or(Selected::Plain, Selected::Sibling)
     }
 
-    fn sibling_content(
+    /// Returns a sibling without opening it: cached and unchanged, or open. `None` if it must be loaded.
+    fn known_sibling(
         &mut self,
-        entry: Representation<'_>,
+        coding: Coding,
         siblings: Siblings,
+        name: &mut Vec<u8>,
         now: Now,
-    ) -> Result<Option<FileContent>, WouldBlock> {
-        let Some(coding) = entry.coding else { return Ok(None) };
-        let kept = self.cached(entry.key);
-        let current = kept.as_ref().filter(|cached| siblings.are_current(&cached.meta));
-        if let Some(cached) = current.filter(|cached| now.is_fresh(cached.checked_ms.get())) {
-            return Ok(Some(FileContent::Cached(Rc::clone(cached))));
-        }
-        if let Some(open) = self.fresh_open(entry.key, now).filter(|open| open.siblings == entry.siblings)
-            && let Some(content) = self.open_content(entry.key, &open, now)
-        {
-            return Ok(Some(content));
-        }
-        let path = entry.key.strip_suffix(b"\0").unwrap_or(entry.key);
-        if let Some(cached) = current.filter(|cached| cached.siblings == entry.siblings)
-            && self.leads_to(cached, path, now).is_some()
-        {
-            cached.checked_ms.set(self.root_checked(now).ms);
-            return Ok(Some(FileContent::Cached(Rc::clone(cached))));
-        }
-        let mut opened = match self.disk.open(path) {
-            Ok(opened) if siblings.admit(coding, &self.disk, &opened)? => opened,
-            Err(OpenError::WouldBlock) => return Err(WouldBlock),
-            Err(error) if kept.as_ref().is_some_and(|cached| may_send_unchecked(&error, cached, now)) => {
-                return Ok(current.cloned().map(FileContent::Cached));
+    ) -> Option<FileContent> {
+        siblings.with_sibling(coding, name, |entry| {
+            let cached = self.cached(entry.key).filter(|cached| siblings.are_current(&cached.meta));
+            if let Some(cached) = cached {
+                if !now.is_fresh(cached.checked_ms.get()) {
+                    if cached.siblings != entry.siblings {
+                        return None;
+                    }
+                    self.leads_to(&cached, entry.path(), now)?;
+                    cached.checked_ms.set(self.root_checked(now).ms);
+                }
+                return Some(FileContent::Cached(cached));
             }
-            _ => {
-                self.files.remove(entry.key);
-                return Ok(None);
-            }
-        };
-        Ok(Some(match self.cached_or_read(&mut opened, entry, now)? {
-            Some(cached) => FileContent::Cached(cached),
-            None => self.open(opened, entry, self.root_checked(now).ms, now),
-        }))
+            let open = self.fresh_open(entry.key, now).filter(|open| open.siblings == entry.siblings)?;
+            self.open_content(entry.key, &open, now)
+        })
     }
 
-    /// Returns the present version of a file in memory: cached or read now. `None` if it must be sent from its
-    /// descriptor; `opened` has its latest metadata then.
-    pub(super) fn cached_or_read(
+    /// Caches a file that was loaded at `now`. Returns the representation that the client prefers.
+    pub(crate) fn keep(
         &self,
-        opened: &mut Opened,
+        loaded: &LoadedFile,
+        name: &mut Vec<u8>,
+        request: &Request<'_>,
+        now: Now,
+    ) -> FileContent {
+        let siblings = loaded.siblings;
+        let preferred = match (self.select(siblings, name, request, now), &loaded.sibling) {
+            (Selected::Compressed(content), _) => Some(content),
+            (Selected::Sibling(coding), Some((loaded, content))) if *loaded == coding => {
+                Some(siblings.with_sibling(coding, name, |entry| {
+                    let cached = self.keep_cached(content, entry, now).map(FileContent::Cached);
+                    cached.unwrap_or_else(|| self.open(content, entry, now))
+                }))
+            }
+            (Selected::Plain | Selected::Sibling(_), _) => None,
+        };
+        let entry = Representation::plain(name, siblings);
+        match (preferred, self.keep_cached(&loaded.plain, entry, now)) {
+            (None, Some(cached)) => FileContent::Cached(cached),
+            (None, None) => self.open(&loaded.plain, entry, now),
+            (Some(preferred), Some(_)) => preferred,
+            (Some(preferred), None) => {
+                self.keep_siblings(name, loaded.plain.meta, siblings, now);
+                preferred
+            }
+        }
+    }
+
+    /// Caches a version that was loaded at `now`. `None` if it must be sent from its descriptor.
+    pub(super) fn keep_cached(
+        &self,
+        loaded: &LoadedContent,
         entry: Representation<'_>,
         now: Now,
-    ) -> Result<Option<Rc<CachedFile>>, WouldBlock> {
-        let now = self.root_checked(now);
-        if !self.limits.takes(opened.meta.len) {
-            return Ok(None);
-        }
-        if let Some(cached) =
-            self.cached(entry.key).filter(|cached| cached.is_of(opened, entry.siblings, now))
+    ) -> Option<Rc<CachedFile>> {
+        let (meta, now) = (loaded.meta, self.root_checked(now));
+        if let Some(cached) = self.cached(entry.key).filter(|cached| cached.is_version(&meta, entry.siblings))
         {
-            return Ok(Some(cached));
+            cached.checked_ms.set(now.ms.max(cached.checked_ms.get()));
+            return Some(cached);
         }
-        let (mut would_block, mut has_changed) = (false, false);
-        let cached = retry(|| {
-            if !self.limits.takes(opened.meta.len) {
-                return None;
-            }
-            let read = CachedFile::read(&self.disk, opened, entry, &self.settings, now);
-            let cached = read.inspect_err(|error| would_block = error.kind() == WOULD_BLOCK).ok()?;
-            if cached.is_none() {
-                let meta = self.disk.meta(opened);
-                opened.meta = meta.inspect_err(|error| would_block = error.kind() == WOULD_BLOCK).ok()?;
-                has_changed = true;
-            }
-            Some(cached)
-        });
-        // A file that changed while another thread read it isn't read again: it may change all the time.
-        if would_block && !has_changed {
-            return Err(WouldBlock);
-        }
-        match &cached {
-            Some(cached) => {
-                self.counters.count_miss();
-                self.files.insert(entry.key, CacheEntry::Cached(Rc::clone(cached)));
-            }
-            None => self.files.remove(entry.key),
-        }
-        Ok(cached)
+        let bytes = loaded.bytes.as_ref().filter(|_| self.limits.takes(meta.len))?;
+        let hash = ContentHash::of(bytes);
+        let cached = Rc::new(CachedFile::hashed(meta, Arc::clone(bytes), hash, entry, &self.settings, now));
+        self.counters.count_miss();
+        self.files.insert(entry.key, CacheEntry::Cached(Rc::clone(&cached)));
+        Some(cached)
     }
 }
 
-/// Returns whether a cached file is sent unchecked: no descriptor is free, and the last check is recent.
-fn may_send_unchecked(error: &OpenError, cached: &CachedFile, now: Now) -> bool {
-    matches!(error, OpenError::Descriptors) && now.is_recent(cached.checked_ms.get())
-}
-
-/// Calls `read` up to `READ_TRIES_MAX` times until it returns a value; `None` if one call fails.
-fn retry<T>(mut read: impl FnMut() -> Option<Option<T>>) -> Option<T> {
-    for _ in 0..READ_TRIES_MAX {
-        if let Some(read) = read()? {
-            return Some(read);
-        }
-    }
-    None
-}
-
-#[cfg(test)]
-mod tests {
-    use std::cell::Cell;
-
-    use super::{READ_TRIES_MAX, retry};
-
-    #[test]
-    fn reads_a_changing_file_three_times() {
-        for (changes, is_read) in [(0, true), (READ_TRIES_MAX - 1, true), (READ_TRIES_MAX, false)] {
-            let reads = Cell::new(0);
-            let read = retry(|| {
-                reads.set(reads.get() + 1);
-                Some((reads.get() > changes).then_some("one version"))
-            });
-            assert_eq!((read.is_some(), reads.get()), (is_read, READ_TRIES_MAX.min(changes + 1)));
-        }
-        let fails = retry(|| None::<Option<()>>);
-        assert!(fails.is_none(), "a read error isn't retried");
-    }
+/// The representation of a file that a client prefers.
+enum Selected {
+    /// The file itself. A compressed one may not be there yet.
+    Plain,
+    Compressed(FileContent),
+    Sibling(Coding),
 }

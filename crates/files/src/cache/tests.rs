@@ -10,13 +10,14 @@ use testkit::TestFolder;
 
 use crate::cache::store::FileStore;
 use crate::compressions::Compressions;
-use crate::disk::DiskThreads;
+use crate::disk::load::{Load, Loaded};
 use crate::disk::work::WorkFolder;
+use crate::disk::{Disk, DiskThreads};
 use crate::folder::FileCache;
 use crate::limits::CacheLimits;
 use crate::now::Now;
 use crate::settings::FolderSettings;
-use crate::siblings::{Representation, Siblings};
+use crate::siblings::Representation;
 
 /// The folder `root` with its cache, and a clock ten seconds after the files were written.
 pub(crate) struct TestStore {
@@ -52,13 +53,21 @@ impl TestStore {
 
     /// Reads `d/f` into the cache.
     pub(crate) fn read(&mut self) {
-        let root = self.store.disk.root();
-        let mut opened = root.open_beneath(b"d/f").expect("the file");
-        let settings = &self.store.settings;
-        let siblings = Siblings::find(root, settings, &mut b"d/f".to_vec(), &opened.meta);
-        let entry = Representation::plain(b"d/f", siblings.expect("it waits"));
-        let cached = self.store.cached_or_read(&mut opened, entry, self.now);
-        assert!(cached.expect("in the kernel's caches").is_some());
+        let load = Load {
+            disk: Disk::waiting(self.store.disk.root()),
+            settings: &self.store.settings,
+            limits: self.store.limits,
+            name: b"d/f",
+            shape: None,
+            query: None,
+            choose: &|_| None,
+            known: Some(&self.store),
+            known_names: None,
+            now: self.now,
+        };
+        let Ok(Loaded::File(file)) = load.load(&mut Vec::new()) else { panic!("it is there") };
+        let entry = Representation::plain(b"d/f", file.siblings);
+        assert!(self.store.keep_cached(&file.plain, entry, self.now).is_some());
     }
 
     /// Returns whether the cached `d/f` may be sent.

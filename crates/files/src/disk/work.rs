@@ -1,6 +1,6 @@
-//! Disk work on another thread, shared by the requests of a worker that need it.
+//! Loads on another thread, shared by the requests of a worker that need them.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::future::poll_fn;
 use std::pin::{Pin, pin};
 use std::rc::Rc;
@@ -12,20 +12,17 @@ use shearwater::Offloaded;
 use shearwater::engine::{KnownField, Request};
 use shearwater::tasks::Sleep;
 use shearwater_compress::negotiation::choose_coding;
-use shearwater_io::fs::{Kind, OpenError, Opened, Root};
+use shearwater_io::fs::{OpenError, Root};
 
 use crate::compressions::Compressions;
-use crate::disk::records::{Recorder, Records};
+use crate::disk::load::{Load, Loaded};
 use crate::disk::worker::DiskFailure;
-use crate::disk::{Disk, DiskThreads, read_whole};
-use crate::limits::{CacheLimits, SMALL_FILE_BYTES};
-use crate::listing::names::{FolderNames, ListedFolder};
-use crate::listing::rows::{self, ListOrder};
+use crate::disk::{Disk, DiskThreads, Patience};
+use crate::limits::{CacheLimits, OPEN_RETRY_MS, OPEN_WAIT_S_MAX};
+use crate::listing::names::FolderNames;
 use crate::now::Now;
 use crate::resolve::path::Shape;
-use crate::resolve::search::{Search, SearchResult};
 use crate::settings::FolderSettings;
-use crate::siblings::Siblings;
 
 /// A request's need of the disk; equal work is done once for several requests.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -37,21 +34,21 @@ pub(crate) struct DiskWork {
     accepted: Vec<Vec<u8>>,
     /// The query, which selects the page of a list.
     query: Option<String>,
-    /// Repeats an open that a wait may mend. The first work doesn't: the worker may have the file in its cache.
-    pub(crate) is_patient: bool,
+    /// Repeats an open that a wait may fix. Otherwise the worker has the file in its cache.
+    is_patient: bool,
 }
 
 impl DiskWork {
-    /// Searches for the file of a path.
-    pub(crate) fn search(name: &[u8], shape: Shape, is_listing: bool, request: &Request<'_>) -> Self {
-        let query = request.query().filter(|_| is_listing).map(str::to_owned);
-        Self { shape: Some(shape), query, ..Self::file(name, request) }
-    }
-
-    /// Opens the file of a name.
-    pub(crate) fn file(name: &[u8], request: &Request<'_>) -> Self {
+    /// Searches for the file of a path; without a `shape`, loads the file of this name.
+    pub(crate) fn new(
+        name: &[u8],
+        shape: Option<Shape>,
+        query: Option<&str>,
+        request: &Request<'_>,
+        is_patient: bool,
+    ) -> Self {
         let accepted = request.head().all(KnownField::AcceptEncoding).map(<[u8]>::to_vec).collect();
-        Self { name: name.to_vec(), shape: None, accepted, query: None, is_patient: false }
+        Self { name: name.to_vec(), shape, accepted, query: query.map(str::to_owned), is_patient }
     }
 }
 
@@ -65,15 +62,18 @@ pub(crate) struct WorkFolder {
     pub(crate) compressions: Compressions,
 }
 
-/// Results of work, and the time and root for which they are valid.
+/// The result of work, and the time and root for which it is valid.
 pub(crate) struct Found {
     pub(crate) root: Root,
     pub(crate) now: Now,
-    pub(crate) records: Records,
-    pub(crate) failure: Option<DiskFailure>,
+    pub(crate) loaded: Result<Loaded, OpenError>,
+    /// Name of the file that was loaded, or that the error is about.
+    pub(crate) file: Vec<u8>,
     /// Opens were repeated.
     pub(crate) is_patient: bool,
 }
+
+pub(crate) type FoundResult = Result<Rc<Found>, DiskFailure>;
 
 /// Work of a worker's requests, until it is finished: a file that hangs occupies one thread, however many requests for it
 /// come and go.
@@ -81,12 +81,10 @@ pub(crate) struct Job {
     /// `None` once it is finished.
     running: RefCell<Option<Running>>,
     /// The result, until all requests that wait for it have it.
-    found: RefCell<Option<Rc<Found>>>,
+    found: RefCell<Option<FoundResult>>,
     wakers: Arc<Wakers>,
     /// Number of requests that wait. Without one, the work isn't begun, and its result is dropped.
     waiting: Arc<AtomicUsize>,
-    folder: WorkFolder,
-    now: Now,
 }
 
 type Running = Pin<Box<dyn Future<Output = Result<Found, Offloaded>>>>;
@@ -120,10 +118,11 @@ impl Job {
         now: Now,
     ) -> WaitingRequest {
         let waiting = Arc::new(AtomicUsize::new(1));
-        let (still_waiting, own) = (Arc::clone(&waiting), folder.clone());
-        let running = folder.threads.pool.offload(move || run(own, &work, names, now, &still_waiting));
+        let still_waiting = Arc::clone(&waiting);
+        let pool = folder.threads.pool.clone();
+        let running = pool.offload(move || run(folder, &work, names.as_ref(), now, &still_waiting));
         let (running, found) = (RefCell::new(Some(Box::pin(running) as Running)), RefCell::default());
-        let job = Self { running, found, wakers: Arc::default(), waiting, folder, now };
+        let job = Self { running, found, wakers: Arc::default(), waiting };
         WaitingRequest(Rc::new(job))
     }
 
@@ -142,16 +141,12 @@ impl Job {
             return false;
         };
         *running = None;
-        let found = result.unwrap_or_else(|failure| {
-            self.failed(if failure == Offloaded::Full { DiskFailure::Busy } else { DiskFailure::Panicked })
+        *self.found.borrow_mut() = Some(match result {
+            Ok(found) => Ok(Rc::new(found)),
+            Err(Offloaded::Full) => Err(DiskFailure::Busy),
+            Err(_) => Err(DiskFailure::Panicked),
         });
-        *self.found.borrow_mut() = Some(Rc::new(found));
         true
-    }
-
-    fn failed(&self, failure: DiskFailure) -> Found {
-        let (root, records) = (self.folder.root.clone(), Records::default());
-        Found { root, now: self.now, records, failure: Some(failure), is_patient: false }
     }
 }
 
@@ -164,16 +159,16 @@ impl WaitingRequest {
     }
 
     /// Returns the result, or a failure if it isn't there when `sleep` ends.
-    pub(crate) async fn found(self, sleep: Sleep) -> Rc<Found> {
+    pub(crate) async fn found(self, sleep: Sleep) -> FoundResult {
         let mut sleep = pin!(sleep);
         poll_fn(|cx| match self.poll(cx) {
             Some(found) => Poll::Ready(found),
-            None => sleep.as_mut().poll(cx).map(|()| Rc::new(self.0.failed(DiskFailure::Late))),
+            None => sleep.as_mut().poll(cx).map(|()| Err(DiskFailure::Late)),
         })
         .await
     }
 
-    fn poll(&self, cx: &Context<'_>) -> Option<Rc<Found>> {
+    fn poll(&self, cx: &Context<'_>) -> Option<FoundResult> {
         self.0.wakers.add(cx.waker());
         self.0.is_finished();
         self.0.found.borrow().clone()
@@ -194,107 +189,39 @@ impl Drop for WaitingRequest {
 fn run(
     folder: WorkFolder,
     work: &DiskWork,
-    names: Option<Arc<FolderNames>>,
+    known_names: Option<&Arc<FolderNames>>,
     now: Now,
     waiting: &AtomicUsize,
 ) -> Found {
     let WorkFolder { threads, mut root, settings, limits, .. } = folder;
     let is_wanted = || waiting.load(Ordering::Relaxed) > 0;
-    let mut records = Records::default();
+    let (mut loaded, mut file) = (Ok(Loaded::Nothing), Vec::new());
     if is_wanted() {
         if root.is_remote() {
             root.look_up();
         }
-        let disk = Recorder::new(&root, threads.hook.clone(), names, &is_wanted, work.is_patient);
-        Preparation { disk: &disk, settings: &settings, limits, work, now }.run();
-        records = disk.into_records();
+        let repeats = if work.is_patient { OPEN_WAIT_S_MAX * 1000 / OPEN_RETRY_MS } else { 0 };
+        let patience =
+            Patience { hook: threads.hook, is_wanted: &is_wanted, repeats_left: Cell::new(repeats) };
+        let accepted = || work.accepted.iter().map(|value| &value[..]);
+        let load = Load {
+            disk: Disk::on_thread(&root, &patience),
+            settings: &settings,
+            limits,
+            name: &work.name,
+            shape: work.shape,
+            query: work.query.as_deref(),
+            choose: &|codings| choose_coding(accepted(), codings, &settings.codings),
+            known: None,
+            known_names,
+            now,
+        };
+        loaded = load.load(&mut file);
     }
     if !is_wanted() {
-        records = Records::default();
+        loaded = Ok(Loaded::Nothing);
     }
-    Found { root, now, records, failure: None, is_patient: work.is_patient }
-}
-
-/// Opens and reads what the worker will probably need. If it needs something else, it asks again.
-struct Preparation<'a> {
-    disk: &'a Recorder<'a>,
-    settings: &'a FolderSettings,
-    limits: CacheLimits,
-    work: &'a DiskWork,
-    now: Now,
-}
-
-impl Preparation<'_> {
-    fn run(&self) {
-        let mut file = self.work.name.clone();
-        // Errors are recorded, and reported by the worker.
-        let _ = match self.work.shape {
-            None => self.load(&mut file),
-            Some(shape) => self.search(shape, &mut file),
-        };
-    }
-
-    fn search(&self, shape: Shape, file: &mut Vec<u8>) -> Result<(), OpenError> {
-        let name = &self.work.name[..];
-        let search = Search { disk: self.disk, candidates: &self.settings.candidates };
-        let mut other = Vec::new();
-        match search.find(name, shape, file)? {
-            SearchResult::File { opened, depends_on_path } => {
-                if self.settings.candidates.clean_urls && depends_on_path {
-                    search.canonical(name, file, &mut other)?;
-                }
-                self.load_opened(&opened, file)
-            }
-            SearchResult::Listing(opened) => self.list(&opened),
-            SearchResult::Nothing => {
-                search.page_without_slash(name, &mut other)?;
-                match &self.settings.spa {
-                    Some(spa) => self.load(&mut spa.clone()),
-                    None => Ok(()),
-                }
-            }
-            SearchResult::Folder | SearchResult::Status(_) => Ok(()),
-        }
-    }
-
-    fn load(&self, name: &mut Vec<u8>) -> Result<(), OpenError> {
-        let opened = self.disk.open(name)?;
-        match opened.kind {
-            Kind::File => self.load_opened(&opened, name),
-            Kind::Directory => Ok(()),
-        }
-    }
-
-    /// Reads a file and the sibling that the client prefers, if they are small.
-    fn load_opened(&self, opened: &Opened, name: &mut Vec<u8>) -> Result<(), OpenError> {
-        let siblings = Siblings::find(self.disk, self.settings, name, &opened.meta)?;
-        self.read(opened);
-        let accepted = self.work.accepted.iter().map(|value| &value[..]);
-        if let Some(coding) = choose_coding(accepted, siblings.codings, &self.settings.codings) {
-            name.extend_from_slice(coding.extension().as_bytes());
-            self.read(&self.disk.open(name)?);
-        }
-        Ok(())
-    }
-
-    /// Reads a small file: into the records if it is to be cached, otherwise into the page cache.
-    fn read(&self, opened: &Opened) {
-        if self.limits.takes(opened.meta.len) {
-            // The worker finds out what is wrong with it.
-            let _ = read_whole(self.disk, opened).and_then(|_| self.disk.meta(opened));
-        } else if opened.meta.len <= SMALL_FILE_BYTES {
-            let _ = read_whole(self.disk.root(), opened);
-        }
-    }
-
-    fn list(&self, opened: &Opened) -> Result<(), OpenError> {
-        let folder = ListedFolder { opened, name: &self.work.name, hidden: self.settings.hidden };
-        let query = self.work.query.as_deref();
-        let order = ListOrder::of(query);
-        let names = self.disk.names(&folder, order.pages_descend(), self.now)?;
-        let start = rows::after(query).map_or(0, |after| names.start(&after));
-        self.disk.rows(&folder, order, &names, start).map(drop)
-    }
+    Found { root, now, loaded, file, is_patient: work.is_patient }
 }
 
 #[cfg(test)]
@@ -306,11 +233,12 @@ mod tests {
 
     use shearwater_io::fs::Root;
 
-    use super::{DiskWork, Found, Job, WaitingRequest, WorkFolder};
+    use super::{DiskWork, Found, FoundResult, Job, WaitingRequest, WorkFolder};
     use crate::compressions::Compressions;
     use crate::disk::DiskThreads;
+    use crate::disk::load::Loaded;
     use crate::disk::worker::DiskFailure;
-    use crate::limits::{CacheLimits, DISK_THREADS_MAX, DISK_WAITING_MAX, SMALL_FILE_BYTES};
+    use crate::limits::{CacheLimits, DISK_THREADS_MAX, DISK_WAITING_MAX};
     use crate::now::Now;
     use crate::resolve::path::Shape;
     use crate::settings::FolderSettings;
@@ -329,11 +257,11 @@ mod tests {
         Job::start(folder.clone(), work, None, Now { ms: 1, unix_seconds: 1 })
     }
 
-    fn poll(job: &WaitingRequest) -> Option<Rc<Found>> {
+    fn poll(job: &WaitingRequest) -> Option<FoundResult> {
         job.poll(&Context::from_waker(Waker::noop()))
     }
 
-    fn finish(job: &WaitingRequest) -> Rc<Found> {
+    fn finish(job: &WaitingRequest) -> FoundResult {
         loop {
             match poll(job) {
                 Some(found) => return found,
@@ -359,10 +287,10 @@ mod tests {
         gate.wait();
         let waiting: Vec<_> = (0..DISK_WAITING_MAX).map(|_| start(&folder, "none")).collect();
         let rejected = poll(&start(&folder, "none")).expect("it is rejected at once");
-        assert_eq!(rejected.failure, Some(DiskFailure::Busy));
+        assert_eq!(rejected.err(), Some(DiskFailure::Busy));
         assert!(waiting.iter().all(|job| poll(job).is_none()));
         gate.wait();
-        assert!(hanging.iter().chain(&waiting).all(|job| finish(job).failure.is_none()));
+        assert!(hanging.iter().chain(&waiting).all(|job| finish(job).is_ok()));
     }
 
     #[test]
@@ -386,14 +314,15 @@ mod tests {
         drop(hanging);
         assert!(!begun.is_finished() && !never_begun.is_finished());
         gate.wait();
-        assert!(finish(&second).records.opened(b"hang").is_some());
+        let found = finish(&second).expect("a result");
+        assert!(matches!(found.loaded, Ok(Loaded::Nothing)) && found.file == b"hang");
         drop(second);
         assert!(begun.found.borrow().is_none(), "the last request has taken it");
         while !never_begun.is_finished() {
             std::thread::yield_now();
         }
         let found = never_begun.found.borrow().clone().expect("a result");
-        assert!(found.failure.is_none() && found.records.opened(b"left").is_none());
+        assert!(found.is_ok_and(|found| found.file.is_empty()));
     }
 
     #[test]
@@ -401,21 +330,20 @@ mod tests {
         let temporary = tempfile::tempdir().expect("a folder");
         let hook = |_: &[u8]| std::panic::resume_unwind(Box::new("on purpose"));
         let folder = folder(temporary.path(), DiskThreads::with_hook(hook));
-        assert_eq!(finish(&start(&folder, "f")).failure, Some(DiskFailure::Panicked));
+        assert_eq!(finish(&start(&folder, "f")).err(), Some(DiskFailure::Panicked));
     }
 
     #[test]
-    fn reads_small_files_only() {
+    fn reads_files_for_the_cache_only() {
         let temporary = tempfile::tempdir().expect("a folder");
-        let cached_max = CacheLimits::default().cached_file_bytes_max;
-        for (len, is_recorded) in [(cached_max, true), (cached_max + 1, false), (SMALL_FILE_BYTES + 1, false)]
-        {
-            std::fs::write(temporary.path().join("f"), vec![1; len as usize]).expect("written");
+        let cached_max = CacheLimits::default().cached_file_bytes_max as usize;
+        for (len, is_read) in [(cached_max, true), (cached_max + 1, false)] {
+            std::fs::write(temporary.path().join("f"), vec![1; len]).expect("written");
             let found = finish(&start(&folder(temporary.path(), DiskThreads::new()), "f"));
-            let opened = found.records.opened(b"f").expect("it was opened").expect("it is there");
-            let mut byte = [0];
-            let read = found.records.read_at(&opened.meta, &mut byte, len - 1);
-            assert_eq!((read, byte[0] == 1), (is_recorded.then_some(1), is_recorded), "{len}");
+            let found: Rc<Found> = found.expect("a result");
+            let Ok(Loaded::File(file)) = &found.loaded else { panic!("it is there") };
+            assert_eq!(file.plain.meta.len, len as u64);
+            assert_eq!(file.plain.bytes.as_deref(), is_read.then_some(&vec![1; len][..]), "{len}");
         }
     }
 }

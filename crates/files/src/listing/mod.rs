@@ -14,14 +14,13 @@ use std::sync::Arc;
 use shearwater::engine::{FieldLines, KnownField, Request, Shared};
 
 use shearwater::Response;
-use shearwater_io::fs::OpenError;
 
 use crate::cache::table::{Evictable, Section};
 use crate::conditional::preconditions::{self, PreconditionResult};
 use crate::conditional::validators::Validators;
-use crate::disk::Disk;
+use crate::disk::load::LoadedList;
 use crate::limits::LISTING_ENTRIES_MAX;
-use crate::listing::names::{FolderNames, ListedFolder};
+use crate::listing::names::FolderNames;
 use crate::listing::rows::ListOrder;
 use crate::negotiation::media_type_weight;
 use crate::now::Now;
@@ -62,53 +61,57 @@ impl Listings {
         Self { kept, key: Vec::new() }
     }
 
-    /// Responds with the list of an opened folder.
-    ///
-    /// # Errors
-    /// If the folder can't be read, or not without waiting. The response is unchanged then.
+    /// Responds with the list of a folder, from what was read of it or is cached. Returns false if it must be read.
     pub(crate) fn respond(
         &mut self,
-        disk: &dyn Disk,
-        folder: &ListedFolder<'_>,
+        name: &[u8],
+        read: Option<&LoadedList>,
         request: &Request<'_>,
         response: &mut Response<'_>,
         now: Now,
-    ) -> Result<(), OpenError> {
-        self.page(disk, folder, request, now)?.reply(request, response);
-        Ok(())
+    ) -> bool {
+        let page = self.page(name, read, request, now);
+        page.inspect(|page| page.reply(request, response)).is_some()
     }
 
-    /// Returns the requested page.
+    /// Returns the requested page; `None` if it must be read.
     ///
     /// Caches only the sequence of pages from the first one on. Clients can request as many others as there are names,
     /// and those would evict all lists.
     fn page(
         &mut self,
-        disk: &dyn Disk,
-        folder: &ListedFolder<'_>,
+        name: &[u8],
+        read: Option<&LoadedList>,
         request: &Request<'_>,
         now: Now,
-    ) -> Result<Rc<Listing>, OpenError> {
+    ) -> Option<Rc<Listing>> {
         let (format, order) = (ListFormat::of(request), ListOrder::of(request.query()));
         let after = rows::after(request.query());
         if after.is_none()
-            && let Some(kept) = self.kept_page(folder.name, format, order, 0, now)
+            && let Some(kept) = self.kept_page(name, format, order, 0, now)
         {
-            return Ok(kept);
+            return Some(kept);
         }
-        let names = self.names(disk, folder, order, now)?;
+        let kept_names = self.kept_names(name, order, now);
+        let names = match (read, &kept_names) {
+            (Some(read), _) => &read.names,
+            (None, Some(names)) => names,
+            (None, None) => return None,
+        };
+        if kept_names.is_none() {
+            self.kept.insert(&self.key, ListEntry::Names(Arc::clone(names)));
+        }
         let start = after.map_or(0, |after| names.start(&after));
         let is_to_keep = start.is_multiple_of(LISTING_ENTRIES_MAX);
-        if is_to_keep && let Some(kept) = self.kept_page(folder.name, format, order, start, now) {
-            return Ok(kept);
+        if is_to_keep && let Some(kept) = self.kept_page(name, format, order, start, now) {
+            return Some(kept);
         }
-        let rows = disk.rows(folder, order, &names, start)?;
-        let listing = Rc::new(Listing::new(format, folder.name, &rows, order, names.read_ms));
+        let listing = Rc::new(Listing::new(format, name, &read?.page, order, names.read_ms));
         if is_to_keep {
-            self.write_key(folder.name, format, order, start);
+            self.write_key(name, format, order, start);
             self.kept.insert(&self.key, ListEntry::Page(Rc::clone(&listing)));
         }
-        Ok(listing)
+        Some(listing)
     }
 
     /// Returns the cached page from `start` on, if it is fresh.
@@ -125,22 +128,6 @@ impl Listings {
             ListEntry::Page(page) if now.is_fresh(page.made_ms) => Some(Rc::clone(page)),
             _ => None,
         })
-    }
-
-    /// Returns the names of a folder, cached or read now.
-    fn names(
-        &mut self,
-        disk: &dyn Disk,
-        folder: &ListedFolder<'_>,
-        order: ListOrder,
-        now: Now,
-    ) -> Result<Arc<FolderNames>, OpenError> {
-        if let Some(names) = self.kept_names(folder.name, order, now) {
-            return Ok(names);
-        }
-        let names = disk.names(folder, order.pages_descend(), now)?;
-        self.kept.insert(&self.key, ListEntry::Names(Arc::clone(&names)));
-        Ok(names)
     }
 
     /// Returns the cached names of the folder that a request lists, if they are fresh.

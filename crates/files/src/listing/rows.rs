@@ -151,7 +151,7 @@ impl ListOrder {
 /// or nowhere, devices.
 pub(crate) fn read(
     folder: &ListedFolder<'_>,
-    disk: &dyn Disk,
+    disk: Disk<'_>,
     order: ListOrder,
     names: &FolderNames,
     start: usize,
@@ -165,7 +165,7 @@ pub(crate) fn read(
     ListPage { rows, before: start, names: page.len(), total, are_all_read: names.are_all_read, last }
 }
 
-fn row(folder: &ListedFolder<'_>, disk: &dyn Disk, entry: Entry) -> Option<ListRow> {
+fn row(folder: &ListedFolder<'_>, disk: Disk<'_>, entry: Entry) -> Option<ListRow> {
     let Entry { name, kind, len, modified_seconds } = entry;
     match kind {
         EntryKind::File => Some(ListRow { name, is_folder: false, is_link: false, len, modified_seconds }),

@@ -1,6 +1,6 @@
 //! Responses without a file to send: errors, and redirects to canonical paths.
 
-use std::io::{self, ErrorKind};
+use std::io::ErrorKind;
 use std::path::PathBuf;
 
 use shearwater::Response;
@@ -82,10 +82,6 @@ pub(crate) fn disk_failed(path: PathBuf, failure: DiskFailure, response: &mut Re
         DiskFailure::Busy => (503, "too many files wait for the disk"),
         DiskFailure::Late => (503, "the disk doesn't respond"),
         DiskFailure::Panicked => (500, "reading it has panicked"),
-        DiskFailure::Unreadable(code) => {
-            let error = OpenError::Other(io::Error::from_raw_os_error(code));
-            return cant_open(path, &error, None, response);
-        }
     };
     response.status(status);
     match status {

@@ -26,7 +26,7 @@ pub(crate) enum SearchResult {
 /// A search in a folder.
 #[derive(Clone, Copy)]
 pub(crate) struct Search<'a> {
-    pub(crate) disk: &'a dyn Disk,
+    pub(crate) disk: Disk<'a>,
     pub(crate) candidates: &'a Candidates,
 }
 

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use shearwater::testing::Tested;
 use shearwater::{App, DriverChoice, Request, Response, Service, after, guard};
-use shearwater_files::limits::{DISK_THREADS_MAX, DISK_WAIT_S_MAX};
+use shearwater_files::limits::{DISK_JOBS_PER_REQUEST_MAX, DISK_THREADS_MAX, DISK_WAIT_S_MAX};
 use shearwater_files::{Folder, FolderOptions};
 use testkit::TestFolder;
 
@@ -146,8 +146,8 @@ fn as_many_hanging_files_as_threads_delay_the_rest_of_their_folder() {
     clients.iter_mut().for_each(|client| assert_eq!(client.response("GET").status, 404));
 }
 
-/// Notes that a service is called.
-struct Noted<S> {
+/// Counts the calls of a service.
+struct CountedService<S> {
     service: S,
     calls: Calls,
 }
@@ -166,7 +166,7 @@ impl Calls {
     }
 }
 
-impl<S: Service> Service for Noted<S> {
+impl<S: Service> Service for CountedService<S> {
     fn respond(&self, request: &shearwater::engine::Request<'_>, response: &mut Response<'_>) {
         self.calls.add("service", response);
         self.service.respond(request, response);
@@ -186,7 +186,7 @@ fn noting_app(folder: Folder, calls: &Calls) -> Tested {
             let status = response.status_code();
             response.field("X-After", status.to_string());
         }))
-        .mount("/", move |_| Noted { service: folder.files(), calls: mounted.clone() });
+        .mount("/", move |_| CountedService { service: folder.files(), calls: mounted.clone() });
     Tested::new(app).expect("valid routes")
 }
 
@@ -223,6 +223,41 @@ fn gives_up_after_a_while() {
     assert_eq!(client.response().expect("the disk has responded").text(), "hang");
     assert_eq!(calls.take(), ["before 200", "service 200", "after 200"]);
     assert_eq!(disk.opens("hang"), 1);
+}
+
+/// Each result is of a former folder.
+#[test]
+fn gives_up_if_the_folder_is_replaced_all_the_time() {
+    let (opened, openings) = sync_channel(1000);
+    let (release, released) = sync_channel(1000);
+    let released = Mutex::new(released);
+    let hook = move |name: &[u8]| {
+        if name == b"hang" {
+            opened.send(()).expect("the test listens");
+            released.lock().expect("no panic").recv().expect("it is released");
+        }
+    };
+    let folder = TestFolder::new();
+    folder.file("served/hang", "hang");
+    let served = Folder::open(&folder.at("served")).expect("a folder").with_slow_disk(hook);
+    let mut tested = noting_app(served, &Calls::default());
+    let mut client = tested.connect();
+    client.send(request("/hang"));
+    for number in 0..DISK_JOBS_PER_REQUEST_MAX {
+        while openings.try_recv().is_err() {
+            tested.settle();
+        }
+        std::fs::rename(folder.at("served"), folder.at(number.to_string())).expect("moved");
+        folder.file("served/hang", "hang");
+        tested.pass(Duration::from_millis(500));
+        // Another request notices.
+        tested.connect().send(request("/none"));
+        tested.settle();
+        assert!(client.response().is_none(), "{number}");
+        release.send(()).expect("it waits");
+    }
+    tested.settle_offloaded();
+    assert_eq!(client.response().expect("it isn't tried again").status, 503);
 }
 
 #[test]

@@ -2,10 +2,8 @@
 
 use std::fs::{File, Metadata};
 use std::io::IoSliceMut;
-use std::ops::Deref;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::fs::MetadataExt;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicI32, Ordering};
 
 use rustix::fs::{AtFlags, Dir, FileType, Stat, statat};
@@ -29,46 +27,11 @@ pub fn leave_descriptors(first: u64) {
 #[derive(Debug)]
 pub struct Opened {
     /// The file, open for reading.
-    pub file: OpenFile,
+    pub file: File,
     /// Its kind.
     pub kind: Kind,
     /// Its metadata at the time of opening.
     pub meta: Meta,
-}
-
-/// A file that is open for reading. Most have one owner, and then need no memory of their own.
-#[derive(Debug)]
-pub enum OpenFile {
-    /// Closed when this is dropped.
-    Own(File),
-    /// Closed with the last owner.
-    Shared(Arc<File>),
-}
-
-impl Deref for OpenFile {
-    type Target = File;
-
-    fn deref(&self) -> &File {
-        match self {
-            Self::Own(file) => file,
-            Self::Shared(file) => file,
-        }
-    }
-}
-
-impl From<File> for OpenFile {
-    fn from(file: File) -> Self {
-        Self::Own(file)
-    }
-}
-
-impl From<OpenFile> for Arc<File> {
-    fn from(file: OpenFile) -> Self {
-        match file {
-            OpenFile::Own(file) => Self::new(file),
-            OpenFile::Shared(file) => file,
-        }
-    }
 }
 
 /// Kind of an opened file.
@@ -119,36 +82,11 @@ impl Opened {
             file_type if file_type.is_dir() => Kind::Directory,
             _ => return Err(OpenError::NotPlain),
         };
-        Ok(Self { file: file.into(), kind, meta: Meta::from(&metadata) })
+        Ok(Self { file, kind, meta: Meta::from(&metadata) })
     }
 }
 
 impl Opened {
-    /// Reads the metadata again.
-    ///
-    /// # Errors
-    /// Fails if the file system does; the metadata stays unchanged.
-    pub fn look_again(&mut self) -> std::io::Result<()> {
-        self.meta = Meta::of(&self.file)?;
-        Ok(())
-    }
-
-    /// Returns the same file twice, with one descriptor.
-    #[must_use]
-    pub fn shared(self) -> (Self, Self) {
-        let Self { file, kind, meta } = self;
-        let file = Arc::from(file);
-        let both = [Arc::clone(&file), file].map(|file| Self { file: OpenFile::Shared(file), kind, meta });
-        both.into()
-    }
-
-    /// Returns the same file with the same descriptor; `None` unless it is [shared](Self::shared).
-    #[must_use]
-    pub fn again(&self) -> Option<Self> {
-        let OpenFile::Shared(file) = &self.file else { return None };
-        Some(Self { file: OpenFile::Shared(Arc::clone(file)), ..*self })
-    }
-
     /// Reads as much from `offset` on as is in the page cache, without waiting for a disk.
     ///
     /// # Errors
@@ -297,7 +235,7 @@ impl Opened {
         max: usize,
         mut each: impl FnMut(&[u8], Option<EntryKind>),
     ) -> Result<bool, OpenError> {
-        let mut directory = Dir::read_from(&*self.file).map_err(OpenError::of)?;
+        let mut directory = Dir::read_from(&self.file).map_err(OpenError::of)?;
         let mut left = max;
         while let Some(read) = directory.read() {
             let read = read.map_err(OpenError::of)?;
@@ -317,7 +255,7 @@ impl Opened {
     /// Reads the metadata of an entry of an open directory. `None` if it is gone or can't be read.
     #[must_use]
     pub fn entry(&self, name: &[u8]) -> Option<Entry> {
-        let stat = statat(&*self.file, name, AtFlags::SYMLINK_NOFOLLOW).ok()?;
+        let stat = statat(&self.file, name, AtFlags::SYMLINK_NOFOLLOW).ok()?;
         Some(Entry::new(name, &stat))
     }
 }

@@ -1,6 +1,6 @@
 //! Opening and reading what is in the kernel's caches, without waiting for a disk.
 
-use std::io::{ErrorKind, Read};
+use std::io::ErrorKind;
 
 use shearwater_io::fs::{Links, OpenError, Resolver, Root};
 
@@ -48,20 +48,6 @@ fn opens_all_where_the_kernel_can_not_tell() {
     let root = Root::open_with(&tree.root(), Resolver::Walk).expect("a directory");
     assert!(!root.has_cached_opens());
     assert!(root.open_cached(b"link").is_ok());
-}
-
-#[test]
-fn a_shared_file_has_one_descriptor() {
-    let tree = Tree::new();
-    tree.file("root/file", "content");
-    let opened = root(&tree).open_beneath(b"file").expect("a file");
-    assert!(opened.again().is_none(), "it has one owner");
-    let (one, other) = opened.shared();
-    let third = one.again().expect("it is shared");
-    drop((one, other));
-    let mut content = String::new();
-    (&*third.file).read_to_string(&mut content).expect("readable");
-    assert_eq!(content, "content");
 }
 
 #[test]

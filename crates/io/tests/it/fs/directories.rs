@@ -81,7 +81,7 @@ fn content(root: &Root) -> String {
     match root.open_beneath(b"f") {
         Ok(opened) => {
             let mut content = String::new();
-            (&*opened.file).read_to_string(&mut content).expect("readable");
+            (&opened.file).read_to_string(&mut content).expect("readable");
             content
         }
         Err(OpenError::Other(error)) => panic!("{error}"),

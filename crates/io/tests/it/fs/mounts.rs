@@ -47,7 +47,7 @@ fn content(root: &Root, path: &str) -> String {
     let mut content = String::new();
     let opened = root.open_beneath(path.as_bytes());
     match opened {
-        Ok(opened) => (&*opened.file).read_to_string(&mut content).map(|_| content).expect("a file"),
+        Ok(opened) => (&opened.file).read_to_string(&mut content).map(|_| content).expect("a file"),
         Err(error) => format!("{error:?}"),
     }
 }

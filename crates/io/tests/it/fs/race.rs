@@ -22,7 +22,7 @@ fn open_while(root: &Root, path: &[u8], move_things: impl Fn() + Send) {
             match root.open_beneath(path) {
                 Ok(file) => {
                     let mut content = String::new();
-                    (&*file.file).read_to_string(&mut content).expect("readable");
+                    (&file.file).read_to_string(&mut content).expect("readable");
                     assert_ne!(content, SECRET, "{} by {:?}", path.escape_ascii(), root.resolver());
                     opened += 1;
                 }

@@ -28,7 +28,7 @@ fn described(opened: Result<Opened, OpenError>, path: &[u8]) -> String {
         Ok(opened) if opened.kind == Kind::Directory => "directory".to_owned(),
         Ok(opened) => {
             let mut content = String::new();
-            (&*opened.file).read_to_string(&mut content).expect("readable");
+            (&opened.file).read_to_string(&mut content).expect("readable");
             assert_eq!(opened.meta.len, content.len() as u64);
             content
         }
