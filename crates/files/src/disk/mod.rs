@@ -9,7 +9,7 @@ pub(crate) mod work;
 pub(crate) mod worker;
 
 use std::cell::Cell;
-use std::io;
+use std::io::{self, ErrorKind};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -102,11 +102,16 @@ impl<'a> Disk<'a> {
         use std::os::unix::fs::FileExt;
         if let Access::InMemory { reads_cached, .. } = self.access {
             if !self.has_cached_meta() {
-                return Err(io::ErrorKind::WouldBlock.into());
+                return Err(ErrorKind::WouldBlock.into());
             }
             if !self.may_wait() && reads_cached.get() {
                 match opened.read_cached_at(bytes, offset) {
-                    Err(error) if error.kind() == io::ErrorKind::Unsupported => reads_cached.set(false),
+                    // The file system can't, or a sandbox refuses the call.
+                    Err(error)
+                        if matches!(error.kind(), ErrorKind::Unsupported | ErrorKind::PermissionDenied) =>
+                    {
+                        reads_cached.set(false);
+                    }
                     read => return read,
                 }
             }
@@ -123,9 +128,9 @@ impl<'a> Disk<'a> {
         let mut done = 0;
         while done < bytes.len() {
             match self.read_at(opened, &mut bytes[done..], done as u64) {
-                Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
+                Ok(0) => return Err(ErrorKind::UnexpectedEof.into()),
                 Ok(read) => done += read,
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
                 Err(error) => return Err(error),
             }
         }
@@ -134,7 +139,7 @@ impl<'a> Disk<'a> {
 
     /// Reads the present metadata of an opened file.
     pub(crate) fn meta(&self, opened: &Opened) -> io::Result<Meta> {
-        if self.has_cached_meta() { Meta::of(&opened.file) } else { Err(io::ErrorKind::WouldBlock.into()) }
+        if self.has_cached_meta() { Meta::of(&opened.file) } else { Err(ErrorKind::WouldBlock.into()) }
     }
 
     /// Returns whether metadata of an opened file can be read.
@@ -185,10 +190,10 @@ impl std::fmt::Debug for DiskThreads {
 
 #[cfg(test)]
 mod tests {
-    use std::cell::Cell;
     use std::io::ErrorKind::{
         ExecutableFileBusy, Interrupted, Other, OutOfMemory, ResourceBusy, StaleNetworkFileHandle, WouldBlock,
     };
+    use std::cell::Cell;
 
     use shearwater_io::fs::OpenError;
 
