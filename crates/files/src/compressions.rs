@@ -93,7 +93,7 @@ struct Inner {
 
 #[derive(Default)]
 struct Table {
-    known: HashMap<Key, Entry>,
+    known: HashMap<Key, KeptResult>,
     /// All known ones, in the order of eviction.
     order: VecDeque<Key>,
     /// Files to be compressed, and the one that is compressed now.
@@ -101,7 +101,7 @@ struct Table {
     figures: CompressionFigures,
 }
 
-struct Entry {
+struct KeptResult {
     compressed: Compressed,
     /// Requested since it was added or passed over.
     is_used: bool,
@@ -137,7 +137,7 @@ impl Table {
             self.evict();
         }
         self.figures.bytes += bytes;
-        self.known.insert(key, Entry { compressed, is_used: false });
+        self.known.insert(key, KeptResult { compressed, is_used: false });
         self.order.push_back(key);
     }
 

@@ -190,10 +190,10 @@ impl std::fmt::Debug for DiskThreads {
 
 #[cfg(test)]
 mod tests {
+    use std::cell::Cell;
     use std::io::ErrorKind::{
         ExecutableFileBusy, Interrupted, Other, OutOfMemory, ResourceBusy, StaleNetworkFileHandle, WouldBlock,
     };
-    use std::cell::Cell;
 
     use shearwater_io::fs::OpenError;
 

@@ -3,7 +3,7 @@
 
 use std::cmp::Ordering;
 
-use shearwater_io::fs::{Entry, EntryKind, Kind, Opened};
+use shearwater_io::fs::{DirectoryEntry, EntryKind, Kind, Opened};
 
 use crate::disk::Disk;
 use crate::limits::LISTING_ENTRIES_MAX;
@@ -165,8 +165,8 @@ pub(crate) fn read(
     ListPage { rows, before: start, names: page.len(), total, are_all_read: names.are_all_read, last }
 }
 
-fn row(folder: &ListedFolder<'_>, disk: Disk<'_>, entry: Entry) -> Option<ListRow> {
-    let Entry { name, kind, len, modified_seconds } = entry;
+fn row(folder: &ListedFolder<'_>, disk: Disk<'_>, entry: DirectoryEntry) -> Option<ListRow> {
+    let DirectoryEntry { name, kind, len, modified_seconds } = entry;
     match kind {
         EntryKind::File => Some(ListRow { name, is_folder: false, is_link: false, len, modified_seconds }),
         EntryKind::Directory => {

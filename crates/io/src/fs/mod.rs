@@ -12,7 +12,7 @@ mod sibling;
 mod walk;
 pub mod written;
 
-pub use opened::{Entry, EntryKind, Kind, Meta, Opened, Timestamp, leave_descriptors};
+pub use opened::{DirectoryEntry, EntryKind, Kind, Meta, Opened, Timestamp, leave_descriptors};
 pub use path::{Links, OpenError};
 pub use root::{Resolver, Root};
 pub use sibling::{Coding, is_coded, is_current_sibling, is_current_sibling_by};

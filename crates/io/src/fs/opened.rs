@@ -198,7 +198,7 @@ impl Timestamp {
 
 /// A directory entry, as of the time of reading.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Entry {
+pub struct DirectoryEntry {
     /// Its name: any bytes except slash and NUL.
     pub name: Vec<u8>,
     /// Its kind. Symbolic links are not followed.
@@ -254,9 +254,9 @@ impl Opened {
 
     /// Reads the metadata of an entry of an open directory. `None` if it is gone or can't be read.
     #[must_use]
-    pub fn entry(&self, name: &[u8]) -> Option<Entry> {
+    pub fn entry(&self, name: &[u8]) -> Option<DirectoryEntry> {
         let stat = statat(&self.file, name, AtFlags::SYMLINK_NOFOLLOW).ok()?;
-        Some(Entry::new(name, &stat))
+        Some(DirectoryEntry::new(name, &stat))
     }
 }
 
@@ -276,7 +276,7 @@ impl EntryKind {
     }
 }
 
-impl Entry {
+impl DirectoryEntry {
     fn new(name: &[u8], stat: &Stat) -> Self {
         let kind = EntryKind::of(FileType::from_raw_mode(stat.st_mode));
         let len = u64::try_from(stat.st_size).unwrap_or(0);

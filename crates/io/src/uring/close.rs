@@ -10,7 +10,7 @@ use super::descriptors::Descriptors;
 use super::entry::{Done, Purpose};
 use super::recv::recv_ended;
 use super::turn::IN_KERNEL;
-use super::{InRing, Uring};
+use super::{RingState, Uring};
 use crate::connections::{Connections, DETACHING, Flags, NONE, SILENT};
 use crate::{CloseKind, Detached, Event, Token, socket};
 
@@ -165,7 +165,7 @@ impl Uring {
 }
 
 /// See [`Uring::finish_close`].
-pub(super) fn finish_close(conns: &mut Connections<InRing>, descriptors: &mut Descriptors, token: Token) {
+pub(super) fn finish_close(conns: &mut Connections<RingState>, descriptors: &mut Descriptors, token: Token) {
     let Some(slot) = conns.slots.held_mut(token) else { return };
     if slot.flags.has(Flags::CLOSING) && !slot.flags.has(IN_KERNEL) && slot.send == NONE {
         descriptors.close(token, slot);

@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use super::store::Store;
-use super::{InRing, Uring};
+use super::{RingState, Uring};
 use crate::Token;
 use crate::connections::{Flags, NONE, Slot, SlotState};
 use crate::limits::{
@@ -97,7 +97,7 @@ impl Descriptors {
     }
 
     /// Closes a connection's descriptor, and removes its file from the store.
-    pub(super) fn close(&mut self, token: Token, slot: &mut Slot<InRing>) {
+    pub(super) fn close(&mut self, token: Token, slot: &mut Slot<RingState>) {
         if slot.fd.take().is_some() {
             self.open -= 1;
         }
@@ -105,7 +105,7 @@ impl Descriptors {
     }
 
     /// Removes the file of a connection from the store, if it is there.
-    pub(super) fn forget(&mut self, token: Token, slot: &mut Slot<InRing>) {
+    pub(super) fn forget(&mut self, token: Token, slot: &mut Slot<RingState>) {
         if slot.extra.is_stored()
             && let Some(store) = &mut self.store
         {
@@ -118,7 +118,7 @@ impl Descriptors {
     pub(super) fn with<R>(
         &self,
         token: Token,
-        slot: &Slot<InRing>,
+        slot: &Slot<RingState>,
         call: impl FnOnce(BorrowedFd<'_>) -> R,
     ) -> Option<R> {
         if let Some(fd) = &slot.fd {
@@ -129,7 +129,7 @@ impl Descriptors {
     }
 
     /// Shuts down the sending side of a connection without a descriptor.
-    pub(super) fn end_writing(&mut self, token: Token, slot: &Slot<InRing>) {
+    pub(super) fn end_writing(&mut self, token: Token, slot: &Slot<RingState>) {
         if slot.fd.is_none()
             && let Some(store) = &mut self.store
         {
@@ -253,7 +253,7 @@ pub(super) fn until_retry(timeout: Option<Duration>) -> Option<Duration> {
 }
 
 /// Returns whether no work by hand needs the connection's descriptor soon.
-fn is_idle(slot: &Slot<InRing>) -> bool {
+fn is_idle(slot: &Slot<RingState>) -> bool {
     slot.fd.is_some()
         && !slot.flags.has(Flags::CLOSING.and(Flags::QUEUED))
         && (slot.send == NONE || slot.flags.has(Flags::AWAITING))

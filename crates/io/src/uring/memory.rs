@@ -210,8 +210,8 @@ struct Gather {
     header: libc::msghdr,
 }
 
-/// A send in the ring.
-struct InRing {
+/// A send that the ring has.
+struct QueuedSend {
     token: Token,
     output: Output,
     gather: Option<Box<Gather>>,
@@ -227,7 +227,7 @@ struct InRing {
 /// completion says that it has not.
 #[derive(Default)]
 pub(super) struct Outputs {
-    sends: Slab<InRing>,
+    sends: Slab<QueuedSend>,
     /// Silent sends whose entries were queued since the last settlement.
     silent: Vec<u32>,
     /// Bytes of all of them.
@@ -265,12 +265,12 @@ impl Outputs {
             let header = gather.describe(&output);
             (opcode::SendMsg::new(fd, header).flags(flags as u32).build(), Some(gather))
         };
-        (self.sends.insert(InRing { token, output, gather, has_failed: false }), entry)
+        (self.sends.insert(QueuedSend { token, output, gather, has_failed: false }), entry)
     }
 
     /// Removes the output of a completed send. Each index once.
     pub(super) fn remove(&mut self, index: u32) -> (Token, Output) {
-        let take = |send: &mut InRing| (send.token, mem::take(&mut send.output), send.gather.take());
+        let take = |send: &mut QueuedSend| (send.token, mem::take(&mut send.output), send.gather.take());
         let (token, output, gather) = self.sends.remove(index, take);
         if let Some(gather) = gather
             && self.spare.len() < SPARE_GATHERS_MAX

@@ -55,7 +55,7 @@ const _: () =
 
 /// The ring's state of a connection: two bytes, so that a slot has 16.
 #[derive(Debug, Default)]
-struct InRing {
+struct RingState {
     /// Low byte of the number of the turn of its last receive: after 256 idle turns a connection may wait for one
     /// more.
     turn: u8,
@@ -63,8 +63,8 @@ struct InRing {
     counts: u8,
 }
 
-/// Bits of `InRing::counts`.
-impl InRing {
+/// Bits of `RingState::counts`.
+impl RingState {
     /// The low bits: receives in `turn`.
     const RECVS: u8 = 0b111;
     /// Position and bits of the number of full receives.
@@ -85,13 +85,13 @@ impl InRing {
     }
 }
 
-impl SlotState for InRing {
+impl SlotState for RingState {
     fn is_stored(&self) -> bool {
         self.counts & Self::IS_STORED != 0
     }
 }
 
-const _: () = assert!(size_of::<Slot<InRing>>() <= 16, "docs/limits.md and ARCHITECTURE.md state it");
+const _: () = assert!(size_of::<Slot<RingState>>() <= 16, "docs/limits.md and ARCHITECTURE.md state it");
 
 /// The completion driver of one worker. Bound to the thread that made it.
 #[derive(Debug)]
@@ -99,7 +99,7 @@ pub struct Uring {
     ring: Ring,
     /// The lent buffer.
     lent: Option<Filled>,
-    conns: Connections<InRing>,
+    conns: Connections<RingState>,
     descriptors: Descriptors,
     listeners: Listeners,
     wakes: Arc<WakeEvents>,

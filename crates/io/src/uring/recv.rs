@@ -7,7 +7,7 @@ use rustix::io::Errno;
 
 use super::entry::{Done, Name, Operation, Purpose};
 use super::turn::{pend, settle};
-use super::{InRing, Uring};
+use super::{RingState, Uring};
 use crate::connections::{DETACHING, Flags, SILENT, Slot, ended_while_paused, read_closed};
 use crate::limits::{FULL_RECVS_OF_BULK, RECVS_PER_TURN_MAX, bulk_recvs_per_turn_max};
 use crate::{Event, Token};
@@ -71,7 +71,7 @@ impl Uring {
     /// Arms a connection that was in a queue.
     fn arm_queued(&mut self, token: Token, recvs: usize) {
         if let Some(slot) = self.conns.slots.open_mut(token) {
-            slot.extra.counts &= !InRing::IN_REARM;
+            slot.extra.counts &= !RingState::IN_REARM;
             self.arm_recvs(token, recvs);
         }
     }
@@ -237,7 +237,7 @@ impl Uring {
     }
 }
 
-impl InRing {
+impl RingState {
     /// Returns whether further reads of the connection wait for the next turn.
     fn has_used_its_share(&mut self, turn: u8) -> bool {
         if self.turn != turn {
@@ -264,7 +264,7 @@ impl InRing {
 
 /// Counts full receives since the last send: enough of them are a body, fewer may be a large head, which
 /// occupies memory until it is complete.
-fn count_full(slot: &mut Slot<InRing>) {
+fn count_full(slot: &mut Slot<RingState>) {
     if slot.extra.count_full() {
         slot.flags.set(Flags::BULK);
     }
@@ -272,15 +272,15 @@ fn count_full(slot: &mut Slot<InRing>) {
 
 /// Resets the count at a send: the request so far is complete.
 #[inline]
-pub(super) fn reset_full(slot: &mut Slot<InRing>) {
-    slot.extra.counts &= !InRing::FULL;
+pub(super) fn reset_full(slot: &mut Slot<RingState>) {
+    slot.extra.counts &= !RingState::FULL;
     slot.flags.clear(Flags::BULK);
 }
 
 /// Queues a connection to be armed again, unless it is queued.
-fn rearm_later(queue: &mut VecDeque<Token>, token: Token, slot: &mut Slot<InRing>) {
-    if slot.extra.counts & InRing::IN_REARM == 0 {
-        slot.extra.counts |= InRing::IN_REARM;
+fn rearm_later(queue: &mut VecDeque<Token>, token: Token, slot: &mut Slot<RingState>) {
+    if slot.extra.counts & RingState::IN_REARM == 0 {
+        slot.extra.counts |= RingState::IN_REARM;
         queue.push_back(token);
     }
 }
@@ -289,13 +289,13 @@ fn rearm_later(queue: &mut VecDeque<Token>, token: Token, slot: &mut Slot<InRing
 fn rearm_of<'a>(
     rearm: &'a mut VecDeque<Token>,
     bulk: &'a mut VecDeque<Token>,
-    slot: &Slot<InRing>,
+    slot: &Slot<RingState>,
 ) -> &'a mut VecDeque<Token> {
     if slot.flags.has(Flags::BULK) { bulk } else { rearm }
 }
 
 /// Records that the receiving entry has ended.
-pub(super) fn recv_ended(slot: &mut Slot<InRing>) {
+pub(super) fn recv_ended(slot: &mut Slot<RingState>) {
     settle(slot, Flags::ARMED);
     slot.flags.clear(Flags::CANCELLING);
 }

@@ -9,7 +9,7 @@ use io_uring::types::Fd;
 use super::descriptors::until_retry;
 use super::entry::{Done, Purpose};
 use super::ring::COMPLETION_ENTRIES;
-use super::{InRing, Uring};
+use super::{RingState, Uring};
 use crate::connections::{Flags, Pushed, Slot};
 use crate::{Event, ListenerId};
 
@@ -206,14 +206,14 @@ pub(super) const IN_KERNEL: Flags =
     Flags::ARMED.and(Flags::END_WATCHED).and(Flags::SENDING).and(Flags::AWAITING);
 
 /// Marks an entry to be pushed by `flag`; returns the connection's descriptor.
-pub(super) fn pend(slot: &mut Slot<InRing>, flag: Flags) -> Option<Fd> {
+pub(super) fn pend(slot: &mut Slot<RingState>, flag: Flags) -> Option<Fd> {
     let fd = slot.fd.as_ref()?.as_raw_fd();
     slot.flags.set(flag);
     Some(Fd(fd))
 }
 
 /// Records the last completion of an entry that `flag` marks.
-pub(super) fn settle(slot: &mut Slot<InRing>, flag: Flags) {
+pub(super) fn settle(slot: &mut Slot<RingState>, flag: Flags) {
     debug_assert!(slot.flags.has(flag), "an entry has completed twice");
     slot.flags.clear(flag);
 }

@@ -5,7 +5,7 @@ use std::io::Read;
 use std::os::unix::fs::PermissionsExt;
 use std::process::Command;
 
-use shearwater_io::fs::{Entry, EntryKind, OpenError, Opened, Root};
+use shearwater_io::fs::{DirectoryEntry, EntryKind, OpenError, Opened, Root};
 
 use super::Tree;
 use super::roots;
@@ -56,7 +56,7 @@ fn reports_each_entry_s_kind() {
     }
     assert_eq!(opened.entry(b"none"), None);
     let file = Root::open(&tree.root()).expect("the root").open_beneath(b"file").expect("a file");
-    let Entry { len, modified_seconds, .. } = opened.entry(b"file").expect("it is there");
+    let DirectoryEntry { len, modified_seconds, .. } = opened.entry(b"file").expect("it is there");
     assert_eq!((len, modified_seconds), (7, file.meta.mtime.seconds));
     assert!(file.names(100, |_, _| {}).is_err(), "a file has no entries");
 }
