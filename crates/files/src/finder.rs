@@ -99,28 +99,34 @@ impl Finder {
             return None;
         }
         let file = &mut self.names.file;
-        let of_lookup = || self.lookups.fresh(name, now, file).then(|| self.store.fresh(file, now)).flatten();
+        let mut is_looked_up = false;
+        let of_lookup = || {
+            is_looked_up = self.lookups.fresh(name, now, file);
+            if is_looked_up { self.store.fresh(file, now) } else { None }
+        };
         if let Some(cached) = fresh.or_else(of_lookup)
             && reply_cached(&mut self.store, cached, file, request, response, now)
         {
             return None;
         }
         name.clone_into(&mut self.names.requested);
-        self.respond_unchecked(resolved.shape, request, response)
+        self.respond_unchecked(is_looked_up, resolved.shape, request, response)
     }
 
-    /// Responds with a file that wasn't checked recently, or returns the work that finds it.
+    /// Responds with a file that wasn't checked recently, or returns the work that finds it. The name of one that
+    /// `is_looked_up` is in the buffer.
     #[inline(never)]
     fn respond_unchecked(
         &mut self,
+        is_looked_up: bool,
         shape: Shape,
         request: &Request<'_>,
         response: &mut Response<'_>,
     ) -> Option<WaitingRequest> {
         let now = Now::of(request);
-        self.look_up_root(now);
+        let is_looked_up = !self.look_up_root(now) && is_looked_up;
         self.store.disk.waits = !response.can_be_deferred();
-        let result = match self.known_file(shape, request, now) {
+        let result = match self.known_file(is_looked_up, shape, request, now) {
             Some(content) => {
                 content.reply(request, response);
                 Ok(())
@@ -135,9 +141,15 @@ impl Finder {
     }
 
     /// Returns a file that is cached and unchanged, or open; also one that was found within 500 ms under another name.
-    fn known_file(&mut self, shape: Shape, request: &Request<'_>, now: Now) -> Option<FileContent> {
-        let Self { settings, names: NameBuffers { requested, file, first, .. }, store, lookups, .. } = self;
-        if !lookups.fresh(requested, now, file) {
+    fn known_file(
+        &mut self,
+        is_looked_up: bool,
+        shape: Shape,
+        request: &Request<'_>,
+        now: Now,
+    ) -> Option<FileContent> {
+        let Self { settings, names: NameBuffers { requested, file, first, .. }, store, .. } = self;
+        if !is_looked_up {
             settings.candidates.first(requested, shape, first)?.clone_into(file);
         }
         store.known_file(file, request, now)
@@ -302,12 +314,15 @@ impl Finder {
         self.path.join(OsStr::from_bytes(name))
     }
 
-    /// Looks up the root's path again, at most every 500 ms. Clears all caches if it has changed.
-    fn look_up_root(&mut self, now: Now) {
-        if self.store.look_up_root(now) {
+    /// Looks up the root's path again, at most every 500 ms. Returns true if it has changed, and clears all caches
+    /// then.
+    fn look_up_root(&mut self, now: Now) -> bool {
+        let is_another = self.store.look_up_root(now);
+        if is_another {
             self.lookups.clear();
             self.listings.clear();
         }
+        is_another
     }
 
     /// Takes over the root of a result. Returns false if the result is of a former root, and worthless.

@@ -2,6 +2,7 @@
 
 use std::cell::Cell;
 use std::num::NonZeroU64;
+use std::rc::Rc;
 
 use shearwater_io::fs::{Kind, Meta, OpenError, Opened, Root};
 
@@ -87,7 +88,7 @@ impl Directories {
         let is_settled = dates_names && meta.is_some_and(|meta| meta.is_older_than(settled_since));
         let opened_ms = Cell::new(period.ms);
         let directory = Directory { meta, version, is_settled, opened_ms };
-        self.cached.insert(name, CacheEntry::Directory(Box::new(directory)));
+        self.cached.insert(name, CacheEntry::Directory(Rc::new(directory)));
         meta.map(|_| version)
     }
 

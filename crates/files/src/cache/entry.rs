@@ -11,13 +11,14 @@ use crate::cache::table::{Evictable, EvictingTable, Section};
 use crate::limits::{CACHED_FILE_OVERHEAD_BYTES, ENTRY_OVERHEAD_BYTES};
 
 /// Something that a worker has found out about a folder.
+#[derive(Clone)]
 pub(crate) enum CacheEntry {
     /// A file in memory.
     Cached(Rc<CachedFile>),
     /// A file that is sent from its descriptor.
     Open(Rc<OpenFile>),
-    Lookup(Box<Lookup>),
-    Directory(Box<Directory>),
+    Lookup(Rc<Lookup>),
+    Directory(Rc<Directory>),
 }
 
 /// A worker's table of files, for all its folders.

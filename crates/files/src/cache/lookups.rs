@@ -2,6 +2,7 @@
 //! a fallback, another index. A repeated request costs one lookup here, however many candidates were tried for it.
 
 use std::cell::Cell;
+use std::rc::Rc;
 
 use crate::cache::entry::{CacheEntry, FileTable, NameKind};
 use crate::cache::table::Section;
@@ -59,7 +60,7 @@ impl Lookups {
         });
         if renewed.is_none() && name.len() <= LOOKUP_NAME_BYTES_MAX {
             let lookup = Lookup { file: file.into(), checked_ms: Cell::new(now.ms) };
-            self.0.insert(name, CacheEntry::Lookup(Box::new(lookup)));
+            self.0.insert(name, CacheEntry::Lookup(Rc::new(lookup)));
         }
     }
 

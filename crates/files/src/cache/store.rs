@@ -126,13 +126,13 @@ impl FileStore {
         request: &Request<'_>,
         now: Now,
     ) -> Option<FileContent> {
-        if let Some(cached) = self.cached(name) {
-            if !self.is_present(&cached, name, now) {
-                return None;
+        let open = match self.files.get(name, |entry| Some(entry.clone()))? {
+            CacheEntry::Cached(cached) if self.is_present(&cached, name, now) => {
+                return self.preferred(cached, name, request, now).inspect(|_| self.count_hit());
             }
-            return self.preferred(cached, name, request, now).inspect(|_| self.count_hit());
-        }
-        let open = self.fresh_open(name, now)?;
+            CacheEntry::Open(open) if now.is_fresh(open.checked_ms) => open,
+            _ => return None,
+        };
         match self.select(open.siblings, name, request, now) {
             Selected::Plain => self.open_content(name, &open, now),
             Selected::Compressed(content) => Some(content),
