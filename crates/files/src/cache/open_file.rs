@@ -28,7 +28,7 @@ pub(crate) struct OpenFile {
     /// Start of the period in which its siblings were looked for.
     pub(super) checked_ms: u64,
     /// `None` if only its siblings were sent.
-    response: Option<Rc<OpenResponse>>,
+    response: Option<OpenResponse>,
 }
 
 /// The response with a version of it, as long as that is open.
@@ -39,18 +39,6 @@ struct OpenResponse {
     lacks_hash: bool,
     /// Time at which the metadata was last compared.
     compared_ms: Cell<u64>,
-}
-
-impl OpenResponse {
-    fn content(&self) -> Option<FileContent> {
-        Some(FileContent::Open(Rc::clone(&self.version), self.content.upgrade()?))
-    }
-
-    /// Returns whether its file is sent without a copy.
-    fn is_lent(&self) -> bool {
-        let content = self.content.upgrade();
-        content.is_some_and(|content| matches!(content.body(), Item::File(slice) if slice.file.is_lent()))
-    }
 }
 
 impl FileStore {
@@ -80,7 +68,7 @@ impl FileStore {
             }
             response.compared_ms.set(now.ms);
         }
-        response.content()
+        Some(FileContent::Open(Rc::clone(&response.version), content))
     }
 
     /// Caches the siblings of a file that isn't in memory, if one was sent instead of it.
@@ -94,7 +82,7 @@ impl FileStore {
         key: &[u8],
         meta: Meta,
         siblings: Siblings,
-        response: Option<Rc<OpenResponse>>,
+        response: Option<OpenResponse>,
         now: Now,
     ) {
         let known = self.fresh_open(key, now).filter(|open| open.meta == meta && open.siblings == siblings);
@@ -104,41 +92,11 @@ impl FileStore {
     }
 
     /// Caches a newly opened file. Returns its content.
-    ///
-    /// A file that is still being sent keeps its descriptor, however often it is opened.
     pub(super) fn open(&self, loaded: &LoadedContent, entry: Representation<'_>, now: Now) -> FileContent {
-        let (meta, siblings) = (loaded.meta, entry.siblings);
-        let hash = self.hash(entry.key, &meta, now);
-        let is_same = |open: &OpenFile, response: &OpenResponse| {
-            open.meta == meta
-                && open.siblings == siblings
-                && response.lacks_hash == (hash == ContentHash::Unknown)
-                && response.is_lent() == is_left_alone(&meta, now.unix_seconds)
-        };
-        let sent = self.files.get(entry.key, |known| match known {
-            CacheEntry::Open(open) => open.response.clone().filter(|response| is_same(open, response)),
-            _ => None,
-        });
-        let (response, content) = match sent.and_then(|sent| Some((Rc::clone(&sent), sent.content()?))) {
-            Some(sent) => sent,
-            None => self.respond_with(loaded, hash, entry, now),
-        };
-        response.compared_ms.set(now.ms);
-        self.keep_open(entry.key, meta, siblings, Some(response), now);
-        content
-    }
-
-    /// Returns the response with an opened file of this hash.
-    fn respond_with(
-        &self,
-        loaded: &LoadedContent,
-        hash: ContentHash,
-        entry: Representation<'_>,
-        now: Now,
-    ) -> (Rc<OpenResponse>, FileContent) {
         let (meta, file) = (loaded.meta, share(loaded, now.unix_seconds));
         let file = if self.disk.root().is_remote() { file.remote() } else { file };
         let slice = FileSlice { file: Rc::new(file), offset: 0, len: meta.len };
+        let hash = self.hash(entry.key, &meta, now);
         let validators = Validators::of(&meta, hash, entry.coding, now.unix_seconds);
         let (version, content) = FileVersion::new(validators, entry, &self.settings, Item::File(slice));
         let version = Rc::new(version);
@@ -148,7 +106,8 @@ impl FileStore {
             lacks_hash: hash == ContentHash::Unknown,
             compared_ms: Cell::new(now.ms),
         };
-        (Rc::new(response), FileContent::Open(version, content))
+        self.keep_open(entry.key, meta, entry.siblings, Some(response), now);
+        FileContent::Open(version, content)
     }
 
     /// Returns the hash of the file with this key, which ends with a NUL for a sibling.
@@ -173,7 +132,6 @@ mod tests {
     use std::fs::{self, File};
     use std::os::unix::fs::PermissionsExt;
     use std::path::Path;
-    use std::rc::Rc;
 
     use shearwater_io::fs::Meta;
 
@@ -208,19 +166,16 @@ mod tests {
     }
 
     #[test]
-    fn requests_of_any_time_share_the_descriptor_of_a_file_that_is_sent() {
+    fn an_open_file_is_found_until_its_period_ends() {
         let mut test = TestStore::new(&[]);
-        let first = open(&test);
-        let is_first = |content: Option<FileContent>| match (&first, content) {
-            (FileContent::Open(_, first), Some(FileContent::Open(_, content))) => Rc::ptr_eq(first, &content),
-            _ => false,
-        };
+        let content = open(&test);
         test.pass(FRESH_MS_MAX - 1);
-        assert!(is_first(found(&test)));
+        assert!(found(&test).is_some());
         test.pass(1);
         assert!(found(&test).is_none(), "its path may lead elsewhere");
-        assert!(is_first(Some(open(&test))) && is_first(found(&test)));
-        drop(first);
+        let again = open(&test);
+        assert!(found(&test).is_some());
+        drop((content, again));
         assert!(found(&test).is_none(), "nothing keeps it open");
     }
 

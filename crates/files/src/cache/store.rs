@@ -66,8 +66,15 @@ impl FileStore {
     /// Takes over the root of a result. Returns whether it has changed, and clears all caches then; `None` if the result
     /// is of a former root, and worthless.
     pub(crate) fn take_root(&mut self, found: &Found) -> Option<bool> {
-        let is_another = self.disk.take_root(found)?;
-        Some(if self.disk.root().is_remote() { self.root_looked_up(is_another, found.now) } else { false })
+        let is_late = self.root_checked_ms.is_some_and(|checked_ms| found.now.ms < checked_ms);
+        let is_another = !found.root.is_same(self.disk.root());
+        // One on a file server is looked up with each piece of disk work, any other on the worker.
+        let was_looked_up = self.disk.root().is_remote() && !is_late;
+        if was_looked_up {
+            self.disk.folder.root = found.root.clone();
+            self.root_looked_up(is_another, found.now);
+        }
+        (was_looked_up || !is_another).then_some(is_another)
     }
 
     fn root_looked_up(&mut self, is_another: bool, now: Now) -> bool {

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use shearwater_io::fs::Root;
 
 use crate::disk::Disk;
-use crate::disk::work::{DiskWork, Found, Job, WaitingRequest, WorkFolder};
+use crate::disk::work::{DiskWork, Job, WaitingRequest, WorkFolder};
 use crate::limits::DISK_WAIT_S_MAX;
 use crate::listing::names::FolderNames;
 use crate::now::Now;
@@ -53,17 +53,6 @@ impl WorkerDisk {
 
     pub(crate) fn root(&self) -> &Root {
         &self.folder.root
-    }
-
-    /// Takes over the root of a result. Returns whether it is another directory; `None` if the result is of a former one,
-    /// and worthless.
-    ///
-    /// A root on a file server is looked up with each piece of work, any other on the worker.
-    pub(crate) fn take_root(&mut self, found: &Found) -> Option<bool> {
-        if found.root.is_same(self.root()) {
-            return Some(false);
-        }
-        found.root.is_remote().then(|| self.folder.root = found.root.clone()).map(|()| true)
     }
 
     /// Notes that the work of a request has failed.
