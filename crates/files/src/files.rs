@@ -9,7 +9,8 @@ use shearwater::engine::Request;
 use shearwater::{Method, Response, Service};
 
 use crate::disk::work::WaitingRequest;
-use crate::finder::{Finder, Page};
+use crate::finder::Finder;
+use crate::finder::page::Page;
 use crate::limits::{DISK_JOBS_PER_REQUEST_MAX, DISK_WAIT_S_MAX};
 
 /// Methods that files support (RFC 9110 section 10.2.1).

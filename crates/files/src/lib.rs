@@ -3,9 +3,9 @@
 //! [`Files`] serves a request as `files` shows it:
 //!
 //! 1. `resolve`: turns the path into a name, and searches for its file among the candidates beneath the root.
-//! 2. `cache`: files in memory, checked within 500 ms or now; names that were looked up within 500 ms; open files.
+//! 2. `cache`: one table of files in memory, open files, looked up names and directories, checked within 500 ms or now.
 //!    `siblings` and `negotiation` select the coding. `compressions` has what was compressed on the fly.
-//!    `disk` opens and reads, on another thread if the worker would have to wait.
+//!    `disk` loads what isn't there, on another thread if the worker would have to wait.
 //! 3. `conditional`: validators, preconditions and ranges.
 //! 4. `reply`: writes the response of a file's version, an error or a redirect. `listing` builds the list of a folder.
 
