@@ -228,7 +228,7 @@ pub(crate) struct Attackers {
     millis: u64,
 }
 
-/// What happened, and the number of connections.
+/// Outcomes of connections, and their number.
 #[derive(Debug, Deserialize, Serialize)]
 struct Attacked {
     outcomes: Outcomes,
